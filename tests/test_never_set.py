@@ -227,16 +227,16 @@ def test_records_of_rocprof_that_are_no_kernels(tmp_path: Path) -> None:
 
 
 STARTLESS = [
-    [event("open", 0, 90e6 + 500)],
-    [event("open", 0, ph="b", cat="c", id=1), event("open", 90e6 + 500, ph="e", cat="c", id=1)],
-    [event("open", 0, ph="B"), event("open", 90e6 + 500, ph="E")],
+    [event("open", 0, 5400e6 + 500)],
+    [event("open", 0, ph="b", cat="c", id=1), event("open", 5400e6 + 500, ph="e", cat="c", id=1)],
+    [event("open", 0, ph="B"), event("open", 5400e6 + 500, ph="E")],
     [event("open", 0, 1_790_000_000_000_000.0)],
 ]
 
 
 @pytest.mark.parametrize("startless", STARTLESS)
 def test_a_slice_whose_start_was_never_set(startless: Events, tmp_path: Path) -> None:
-    work = [event("work", 90e6 + number * 1000, 500) for number in range(2)]
+    work = [event("work", 5400e6 + number * 1000, 500) for number in range(2)]
     path = write(tmp_path, startless + work)
     trace = traceconv.read(path)
     assert (names(trace), codes(trace)) == (["work", "work"], {"time.never_set": 1})
@@ -387,6 +387,15 @@ def test_recordings_of_rocprof(tmp_path: Path) -> None:
         [event("first", 0, ph="B"), event("first", 90e6, ph="E"), event("next", 90e6, 3)],
         [event("first", 0, ph="b", id=1), event("next", 90e6, 3)],
         [event("whole", 0, 90e6 + 5), event("next", 90e6, 3)],
+        [event("load", 0, 100.5e6), event("step", 100e6, 90e3), event("step", 104.9e6, 90e3)],
+        [
+            event("load", 0, ph="B"),
+            event("load", 100.5e6, ph="E"),
+            event("step", 100e6, 1, tid=2),
+            event("s", 105e6, 1),
+        ],
+        [event("load", 0, 5400e6 + 500), event("step", 5400e6, 3), event("step", 5406e6, 3)],
+        [event("load", 0, 3000e6 + 500), event("step", 3000e6, 3), event("step", 3000e6 + 900, 3)],
     ],
 )
 def test_zero_is_a_time_where_a_trace_begins(events: Events, tmp_path: Path) -> None:
@@ -425,7 +434,7 @@ def slices(*dur: int, category: str = "") -> Slices:
         (AtZero(100 * S, 101 * S, KINETO_MARKS), [0], True),
         (AtZero(100 * S, 101 * S), [0], False),
         (AtZero(100 * S, 101 * S, KINETO_MARKS), [0, 5], False),
-        (AtZero(100 * S, 101 * S, KINETO_MARKS), [0, 100 * S + 5], True),
+        (AtZero(100 * S, 101 * S, KINETO_MARKS), [0, 100 * S + 5], False),
         (AtZero(100 * S, 101 * S, KINETO_MARKS), [], False),
         (AtZero(100 * S, 111 * S, KINETO_MARKS), [0], False),
         (AtZero(59 * S, 60 * S, KINETO_MARKS), [0], False),
@@ -444,7 +453,9 @@ def test_what_makes_zero_no_time(shown: AtZero, dur: list[int], is_no_time: bool
 @pytest.mark.parametrize(
     ("shown", "some", "count"),
     [
-        (AtZero(100 * S, 101 * S), slices(0, 5, 100 * S, 100 * S + 1, 101 * S - 1, 101 * S, 200 * S), 2),
+        (AtZero(100 * S, 101 * S), slices(0, 5, 100 * S, 100 * S + 1, 101 * S - 1, 101 * S, 200 * S), 0),
+        (AtZero(100 * S, 101 * S, KINETO_MARKS), slices(5, 100 * S, 100 * S + 1, 101 * S, category="kernel"), 1),
+        (AtZero(5400 * S, 5401 * S), slices(0, 5, 5400 * S, 5400 * S + 1, 5401 * S - 1, 5401 * S, 9000 * S), 2),
         (AtZero(100 * S, 111 * S), slices(105 * S), 0),
         (AtZero(100 * S, 101 * S, ANY_TOOL_MARKS), slices(0, 5, category="kernel"), 1),
         (AtZero(100 * S, 101 * S, ANY_TOOL_MARKS), slices(0, 5, category="begin"), 0),

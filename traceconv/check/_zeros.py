@@ -73,6 +73,8 @@ class Zeros:
             return
         at_zero = AtZero(self._first, self._last)
         evidence(at_zero)
+        if at_zero.marks.is_output:  # traceconv has looked at the inputs
+            return
         ts, end, position, category = (np.array(column, np.int64) for column in self._slices)
         kept = (ts == 0) | (ts <= earliest_left(at_zero.marks))
         ts, end, position, category = (column[kept] for column in (ts, end, position, category))

@@ -15,7 +15,8 @@ In most traces 0 is a time as any other, so it takes evidence:
   and all other times are far away: then every event at 0, too;
 - in a format of any tool, device work without a length is at 0, and all other times are far away: then this work;
 - a slice from 0 ends among times that are all far from 0, or its length counts from 1970: then this slice. One that
-  ends before or with the others, or lasts as long as they do, may be what they are parts of.
+  ends before or with the others, or lasts as long as they do, may be what they are parts of. Where the format declares
+  nothing of the slice, it may be a long startup, so the others must look as if they counted from boot.
 
 An event with a start, whose end was never set, has a negative duration that leads to 0: it is drawn as unfinished.
 """
@@ -45,6 +46,9 @@ NEVER_SET = absent(
 #: Zero is far from the other times if they begin later than this, ns, and later than so many times their span.
 FAR_NS = 60 * 10**9
 _FAR_SPANS = 10
+#: Times look as if they counted from boot if they begin later than this, ns, and later than so many times their span.
+_BOOT_LIKE_NS = 3600 * 10**9
+_BOOT_LIKE_SPANS = 1000
 _LONG_BEFORE = (Zero.UNIX_EPOCH, *SINCE_BOOT)
 _TABLES = "slices", "instants", "counters"
 _LATEST = np.iinfo(np.int64).max
@@ -112,20 +116,33 @@ class AtZero(Struct):
             return is_left & slices.of(work.__contains__)
         if self.marks.zero_before_work:
             is_left = is_left | (slices.ts == 0) & slices.of(work.__contains__)
-        is_left &= slices.of(re.compile(self.marks.unmeasured).fullmatch)
+        is_left &= self._is_declared(slices)
         return is_left
+
+    def _is_declared(self, slices: Slices) -> Mask:
+        """Return which slices are of the categories of which the format declares what its writer leaves."""
+        if not self.marks.unmeasured:
+            return np.zeros(len(slices.ts), bool)
+        return slices.of(re.compile(self.marks.unmeasured).fullmatch)
 
     def _is_stretched(self, slices: Slices) -> Mask:
         """Return which slices have an end, but no start."""
         is_stretched: Mask = (slices.dur >= UNIX_TIMES[0]) & (slices.dur < UNIX_TIMES[1])
+        ends_among_others: Mask = (slices.dur > self.first) & (slices.dur < self.last)
+        if self._is_far and not self._begins_at_least(_BOOT_LIKE_NS, _BOOT_LIKE_SPANS):
+            ends_among_others &= self._is_declared(slices)
         if self._is_far:
-            is_stretched |= (slices.dur > self.first) & (slices.dur < self.last)
+            is_stretched |= ends_among_others
         is_stretched &= slices.ts == 0
         return is_stretched
 
     @property
     def _is_far(self) -> bool:
-        return max(FAR_NS, _FAR_SPANS * (self.last - self.first)) <= self.first <= self.last
+        return self._begins_at_least(FAR_NS, _FAR_SPANS)
+
+    def _begins_at_least(self, after: int, spans: int) -> bool:
+        """Return whether the other times begin this late, ns, and so many times their span after 0."""
+        return max(after, spans * (self.last - self.first)) <= self.first <= self.last
 
 
 def earliest_left(marks: FormatMarks) -> int:
