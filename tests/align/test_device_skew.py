@@ -122,3 +122,12 @@ def test_one_file_whose_kernels_are_early_has_a_bound_that_contains_it(tmp_path:
     line = align([read(kineto(tmp_path, 15 * US, -394 * US)), read(log)]).receipt[0]
     assert line.bound_ns is not None
     assert 394 * US < line.bound_ns < 500 * US
+
+
+def test_one_file_alone_says_that_its_device_is_behind(tmp_path: Path) -> None:
+    (line,) = align([read(kineto(tmp_path, 15 * US, -394 * US))]).receipt
+    assert line.bound_ns is not None
+    assert line.bound_ns > 379 * US
+    assert any("start before the calls that launched them" in warning for warning in line.warnings)
+    (line,) = align([read(kineto(tmp_path, 15 * US, 0))]).receipt
+    assert not line.warnings

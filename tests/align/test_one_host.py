@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -26,7 +27,7 @@ from traceconv.align.constraint_parser import Constraints
 from traceconv.align.robust import hidden_step
 from traceconv.api import merge, read
 from traceconv.errors import AlignmentError, AmbiguousAlignment, UnrelatedClocks, UnverifiedAlignment
-from traceconv.model.clocks import DRIFT_UNIT, ONE_HOST_DRIFT
+from traceconv.model.clocks import DRIFT_UNIT, ONE_HOST_DRIFT, REALTIME
 from traceconv.model.times import parse_duration
 from traceconv.model.trace import Layer, Trace
 
@@ -201,3 +202,37 @@ def test_a_drift_is_that_of_one_host_if_the_events_allow_it(iterations: int, dri
     assert abs(pair.clock_map.drift * DRIFT_UNIT) <= ONE_HOST_DRIFT
     times = traces[0].slices.ts
     assert np.max(np.abs(pair.clock_map.apply(times) - truth.map(times.astype(np.float64)))) <= pair.bound_ns
+
+
+def test_a_rough_offset_does_not_hide_a_clock_that_was_set() -> None:
+    offset = parse_duration("1ms")
+    line = merged(inputs("st_step_late"), constraints=Constraints(offsets={1: offset})).receipt[1]
+    assert (line.verdict, line.bound_ns) == ("unverified", None)
+    assert any("37 calls" in warning and "11.6 ms later" in warning for warning in line.warnings)
+
+
+def test_calls_drawn_apart_are_not_counted_out_of_order() -> None:
+    traces = inputs("mixed")
+    found = align(traces)
+    (check,) = causality(traces, found).checks
+    assert check.after.count < 0.01 * check.checked
+    assert check.after.worst_ns < (found.receipt[1].bound_ns or 0)
+
+
+def test_two_processes_are_warned_of_once() -> None:
+    offset = parse_duration("-3591.840475548s")
+    line = merged(inputs("mixed"), constraints=Constraints(offsets={1: offset})).receipt[1]
+    assert sum("process" in warning for warning in line.warnings) == 1
+
+
+@pytest.mark.parametrize("ppm", [12, 500])
+def test_a_drift_that_files_contradict_widens_the_bound(ppm: int) -> None:
+    made = run(np.random.default_rng(1), Shape(iterations=4))
+    seen, _ = inner(np.random.default_rng(2), made, Truth(offset=0.0, drift=0.0))
+    wall = replace(REALTIME, resolution_ns=1000)
+    traces = [trace_of(outer(made), "f.json", wall), trace_of(seen, "o.log", wall)]
+    found = align(traces, constraints=Constraints(drifts={1: round(ppm * 1e-6 / DRIFT_UNIT)}))
+    starts = traces[1].slices.ts
+    moved = int(np.abs(found.maps[1][0].apply(starts) - starts).max())
+    assert (found.receipt[1].bound_ns or 0) >= moved
+    assert any("no events confirm" in warning for warning in found.receipt[1].warnings) == (moved > 1000)

@@ -78,6 +78,11 @@ def align(
         placed = with_others_apart(inputs, placed, policy.names)
     else:
         placed = place(inputs, Placed(related_maps(inputs, inputs.graph)), policy)
+        if policy.estimate and any(trace.sources[0].marks.launches for trace in traces):
+            from traceconv.align.device_skew import allowed_for, skews_of
+
+            inputs = replace(inputs, skews=skews_of(inputs))
+            placed = allowed_for(inputs, placed)
     return _alignment(traces, inputs, placed, constraints)
 
 

@@ -248,13 +248,29 @@ def _inside(alignment: Alignment) -> Iterator[Check]:
         if pair.rows is None or not len(pair.rows[0]) or pair.estimate.verdict.refused or not placed:
             continue
         if pair.b.index not in alignment.placements:
-            limit = _limit(alignment, clocks, pair.estimate.wrong) if pair.taken else Limit()
-            way_a, way_b = (alignment.maps[index][clock] for index, clock in clocks)
-            after, beyond = _outside(pair, pair.rows, (way_a, way_b), limit.bound_ns)
-            before = None if pair.known is None else _outside(pair, pair.rows, (pair.known, ClockMap()))[0]
-            files, count = (pair.a.name, pair.b.name), len(pair.rows[0])
-            check = Check(Rule.INSIDE, files, count, after, before, limit=limit, beyond=beyond)
+            check = _check_of_inside(alignment, pair, pair.rows)
+            if check.verdict is Verdict.OK and not alignment.others.keys().isdisjoint((pair.a.index, pair.b.index)):
+                check = _check_of_inside(alignment, pair, _own_rows(alignment, pair))
             yield _with_contradictions(check, alignment, clocks)
+
+
+def _check_of_inside(alignment: Alignment, pair: PairEstimate, rows: tuple[Array, Array]) -> Check:
+    """Return the check of some of the matched slices of a pair."""
+    limit = _limit(alignment, pair.keys, pair.estimate.wrong) if pair.taken else Limit()
+    way_a, way_b = (alignment.maps[index][clock] for index, clock in pair.keys)
+    after, beyond = _outside(pair, rows, (way_a, way_b), limit.bound_ns)
+    before = None if pair.known is None else _outside(pair, rows, (pair.known, ClockMap()))[0]
+    files = pair.a.name, pair.b.name
+    return Check(Rule.INSIDE, files, len(rows[0]), after, before, limit=limit, beyond=beyond)
+
+
+def _own_rows(alignment: Alignment, pair: PairEstimate) -> tuple[Array, Array]:
+    """Return the matched slices without those that are drawn as of other processes: these match by chance."""
+    one, other = pair.rows or (np.empty(0, np.int64),) * 2
+    kept = np.ones(len(one), bool)
+    for side, own in ((pair.a, one), (pair.b, other)):
+        kept &= ~np.isin(own, alignment.others.get(side.index, []))
+    return one[kept], other[kept]
 
 
 def _outside(

@@ -129,11 +129,11 @@ def _check_of_pair(outer: ClockInput, inner: ClockInput, alignment: Alignment, n
     others = alignment.others.get(inner.index, np.empty(0, np.int64))
     if len(others) and clock_map.by_user:
         inner = _part(inner, np.setdiff1d(np.arange(len(inner.trace.slices.ts)), others))
-    calls = _calls(*_in_windows(outer, inner, clock_map), clock_map, names)
+    calls, by_user = _calls(*_in_windows(outer, inner, clock_map), clock_map, names), clock_map.by_user
     if calls is None:
         return None
     calls = replace(calls, others=others if clock_map.rests_on else others[:0])
-    check, by_user = _check(calls), any(clock_map.by_user for clock_map in maps)
+    check = _check(_at_best(calls) if by_user else calls, is_mixed=by_user and bool(len(others)))
     return structs.replace(
         check, contradictions=tuple(structs.replace(one, by_user=by_user) for one in check.contradictions)
     )
@@ -155,6 +155,24 @@ def _calls(outer: ClockInput, inner: ClockInput, clock_map: ClockMap, names: Nam
     nest = nest_of(outer.trace, inner.trace, views)
     within = clock_map.stated_bound_ns + steps + _STICKING_OUT_NS
     return _Calls(outer, inner, nest, operators, calls.take(some), rows[some], calls, within, np.empty(0, np.int64))
+
+
+def _at_best(calls: _Calls) -> _Calls:
+    """Return the calls where most fit within the bound of the user, and by how much they may stick out there.
+
+    A rough option must not hide the calls that fit at no offset that it allows. Unchanged if too few fit exactly.
+    """
+    steps = sum(side.trace.clocks[side.clock].resolution_ns for side in (calls.outer, calls.inner))
+    reach = calls.within - steps - _STICKING_OUT_NS
+    if not _STICKING_OUT_NS < reach <= _REACH_NS:
+        return calls
+    some = calls.calls.take(some_of(np.arange(len(calls.calls)), _MOST_SEARCHED))
+    fitting, move = most_fitting(calls.nest, some, reach)
+    if fitting < LEAST_FITTING * len(some):
+        return calls
+    moved = (replace(one, start=one.start + move) for one in (calls.calls, calls.log))
+    at_best = replace(calls, within=steps + 2 * _STICKING_OUT_NS)
+    return replace(at_best, calls=next(moved), log=next(moved))
 
 
 def _in_windows(outer: ClockInput, inner: ClockInput, clock_map: ClockMap) -> tuple[ClockInput, ClockInput]:
@@ -184,8 +202,13 @@ def _part(side: ClockInput, rows: Array) -> ClockInput:
     return replace(side, trace=side.trace.with_tables(slices=take(side.trace.slices, rows), flows=no_flows))
 
 
-def _check(calls: _Calls) -> Check:
-    """Return the check of some calls; with too few of them it has no pairs."""
+def _check(calls: _Calls, *, is_mixed: bool = False) -> Check:
+    """Return the check of some calls; with too few of them it has no pairs.
+
+    Args:
+        calls: the calls.
+        is_mixed: whether calls of another process were taken out of the log, which the user is told of elsewhere.
+    """
     files = calls.outer.name, calls.inner.name
     out = sticking_out(calls.nest, calls.calls)
     # Operators without a length hold nothing: where a kind has no others, its calls tell nothing.
@@ -198,6 +221,8 @@ def _check(calls: _Calls) -> Check:
     calls, out = replace(calls, calls=calls.calls.take(some), rows=calls.rows[some]), out[some]
     beyond = out > calls.within
     said = _contradiction(calls, beyond)
+    if is_mixed and said is not None and said.verdict is Verdict.ASSUMED:
+        said = None  # the rest of these calls
     outside = int(np.count_nonzero(beyond))
     believed = 0 if said is None else outside
     return Check(

@@ -6,7 +6,7 @@ user are used as they are: events that contradict them make warnings only.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations, product
 
@@ -24,7 +24,7 @@ from traceconv.align.pairs import PairEstimate, is_accepted, stated_outer
 from traceconv.align.placed import Placed
 from traceconv.align.sequence_candidates import LEAST_MARGIN
 from traceconv.errors import InconsistentClocks
-from traceconv.model.clocks import ClockMap, Verdict
+from traceconv.model.clocks import HOSTS_DRIFT, ClockMap, Verdict
 from traceconv.model.trace import Layer
 
 #: With at most this many inputs the events of all pairs are compared. Not tuned: 15 pairs take some seconds.
@@ -283,6 +283,11 @@ def doubted(inputs: Inputs, placed: Placed, policy: Policy) -> Placed:
             text = Text.EARLY_WORK_WARNING(host=host.name, device=device.name, early=early[0])
             warnings.setdefault(by_user[-1].key, text)
             bounds[by_user[-1].key] = _wider(bounds.get(by_user[-1].key, 0), early[1])
+    for one, apart in _unconfirmed_drifts(inputs, placed_clocks):
+        if one.key not in bounds:
+            bounds[one.key] = apart
+            if apart > (maps[one.key].bound_ns or 0) + one.domain.resolution_ns:
+                warnings.setdefault(one.key, Text.DRIFT_NOT_CONFIRMED(apart=apart))
     wider = {key: replace(maps[key], bound_ns=_wider(maps[key].bound_ns, apart)) for key, apart in bounds.items()}
     return replace(
         placed,
@@ -290,6 +295,23 @@ def doubted(inputs: Inputs, placed: Placed, policy: Policy) -> Placed:
         pairs=[*pairs, *new],
         warnings=[*placed.warnings, *warnings.items()],
     )
+
+
+def _unconfirmed_drifts(inputs: Inputs, placed: Sequence[ClockInput]) -> Iterator[tuple[ClockInput, int]]:
+    """Yield the clocks whose --drift the files contradict, and by how much it moves their times at most, ns.
+
+    Files contradict any drift of a clock that they call the same as that of another file, and else one that is greater
+    than that of two hosts.
+    """
+    by_files = inputs.of_files.maps_to(inputs.target)
+    for one in placed:
+        others = [other for other in placed if other.index != one.index and other.correction != one.correction]
+        others = [other for other in others if other.domain in by_files]
+        if not (one.correction.steps and others and one.domain in by_files):
+            continue
+        is_same = any(one.domain.same_timebase(other.domain) for other in others)
+        if abs(one.correction.drift_ppm) > (0 if is_same else HOSTS_DRIFT * 1e6):
+            yield one, max(abs(one.correction.at(ts) - ts) for ts in one.span)
 
 
 def _wider(bound_ns: int | None, apart_ns: int | None) -> int | None:

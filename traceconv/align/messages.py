@@ -548,6 +548,7 @@ class Text(enum.Enum):
         "{files:list}: no offsets between their hosts make all their collectives possible; {names:and} contradict each "
         "other: a clock was set in between, records are wrong, or they are of different jobs"
     )
+    DRIFT_NOT_CONFIRMED = "its file places it up to {apart:short} elsewhere, and no events confirm --drift"
     ENDS_OF_NO_JOB = (
         "{files:list}: these may be records of different jobs, or of different collectives: the ranks of a job leave a "
         "collective together; here the ends scatter by {scatter:short}, and the times between them do not vary together"
