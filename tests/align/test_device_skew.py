@@ -8,11 +8,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
 from tests.align.test_host_ends import ranks
 from traceconv.align import align
 from traceconv.align.device_skew import NOTHING_KNOWN, DeviceSkew, skews
 from traceconv.api import read
+from traceconv.cli import cli
 
 US, MS, SECOND = 10**3, 10**6, 10**9
 _BASE = 1_790_857_026 * SECOND
@@ -131,3 +133,10 @@ def test_one_file_alone_says_that_its_device_is_behind(tmp_path: Path) -> None:
     assert any("start before the calls that launched them" in warning for warning in line.warnings)
     (line,) = align([read(kineto(tmp_path, 15 * US, 0))]).receipt
     assert not line.warnings
+
+
+def test_convert_and_merge_of_one_file_warn_of_its_device(tmp_path: Path) -> None:
+    path = kineto(tmp_path, 15 * US, -394 * US)
+    for command in ("convert", "merge"):
+        said = CliRunner().invoke(cli, [command, str(path), "-f", "-o", str(tmp_path / "o.pftrace")]).stderr
+        assert said.count("start before the calls that launched them") == 1

@@ -193,6 +193,8 @@ def _print_inputs(
         say("", f"On one time axis: {trace.clocks[0].describe()}")
         files = [source.name for source in trace.sources]
         print_receipt(receipt, checks, together, files, verbose=verbose, warnings=problems)
+    elif problems:
+        say(*(warning for warning, _ in warned(receipt)))
 
 
 def print_receipt(
