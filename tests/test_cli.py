@@ -280,6 +280,17 @@ def test_check_says_what_is_no_trace_but_can_become_one(before: bytes, file: Pat
     assert last.endswith(f": traceconv convert '{named}' -o trace.pftrace")
 
 
+def test_check_proposes_no_conversion_that_would_fail(tmp_path: Path) -> None:
+    path = tmp_path / "report.txt"
+    path.write_text("# Samples: 12  of event 'cpu-clock'\n")
+    result = run("check", path)
+    hint = result.stdout.splitlines()[-1]
+    assert hint.startswith("  hint: it begins like perf-report (Linux perf report text): no table found")
+    assert run("convert", path, "-o", tmp_path / "out.pftrace").exit_code == 1
+    (found,) = json.loads(run("check", "--json", path).stdout)["files"]
+    assert "recording_of" not in found
+
+
 def test_check_knows_nothing_of_what_no_format_is(tmp_path: Path) -> None:
     path = tmp_path / "note.txt"
     path.write_text("nothing to see here")

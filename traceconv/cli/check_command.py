@@ -20,6 +20,10 @@ from traceconv.families.registry import importer_class
 from traceconv.io.folders import shown
 from traceconv.io.limits import Limits
 from traceconv.io.shown import quantity
+from traceconv.reading import read_start
+
+#: A file is named as convertible if so many events can be read.
+_FIRST_EVENTS = 1000
 
 
 @click.command("check")
@@ -46,9 +50,9 @@ def command(ctx: click.Context, files: tuple[str, ...], as_json: bool, limits: L
             rows.append(failure(file, error))
             continue
         failed |= not result.ok
-        name = "" if result.is_trace else _format_of(recording, limits)
+        name, unread = ("", None) if result.is_trace else _format_of(recording, limits)
         if as_json:
-            rows.append(_json(file, result, name))
+            rows.append(_json(file, result, "" if unread else name))
             continue
         counts = ", ".join(quantity(count, what) for what, count in result.counts.items() if count)
         what = f"{result.format}, {'ok' if result.ok else 'not ok'}: {counts or 'nothing in it'}"
@@ -58,7 +62,10 @@ def command(ctx: click.Context, files: tuple[str, ...], as_json: bool, limits: L
             say(f"  {problem.severity.label}: {times}{problem.message} ({problem.code}) [{problem.at}]", err=False)
         if name:
             words = f"{name} ({importer_class(name).title})"
-            say(f"  hint: it is {words}: traceconv convert {shlex.quote(file)} -o trace.pftrace", err=False)
+            if unread is None:
+                say(f"  hint: it is {words}: traceconv convert {shlex.quote(file)} -o trace.pftrace", err=False)
+            else:
+                say(f"  hint: it begins like {words}: {unread.reason}", err=False)
     if as_json:
         print_json(files=rows, left_out=left_out_json(expansion))
     ctx.exit(failed)
@@ -76,12 +83,17 @@ def _json(file: str, result: CheckReport, name: str) -> dict[str, Any]:
     } | ({"recording_of": name} if name else {})
 
 
-def _format_of(recording: Recording, limits: Limits) -> str:
-    """Return the format of a file that is not a trace.
+def _format_of(recording: Recording, limits: Limits) -> tuple[str, TraceconvError | None]:
+    """Return the format of a file that is not a trace, and why its start cannot be read, if so.
 
     "" if it is not known, or if the file was standard input, which was read already.
     """
+    name = ""
     try:
-        return "" if recording.path == "-" else recording.recognised(limits).cls.name
-    except TraceconvError:
-        return ""
+        if recording.path != "-":
+            recognised = recording.recognised(limits)
+            name = recognised.cls.name
+            read_start(recognised, _FIRST_EVENTS)
+    except TraceconvError as error:
+        return name, error
+    return name, None
