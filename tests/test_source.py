@@ -348,3 +348,13 @@ def test_is_same_file(written: Write, tmp_path: Path, monkeypatch: pytest.Monkey
         assert not source.is_same_file(different)
     assert Source(tmp_path / "soft").is_same_file(path)
     assert source.path == path
+
+
+def test_nothing_is_read_behind_damage(tmp_path: Path) -> None:
+    """`gzip` goes on behind a wrong checksum, and takes the next bytes for another one."""
+    path = tmp_path / "x.gz"
+    path.write_bytes(gzip.compress(b"one\n")[:-8] + b"\xff" * 8 + bytes(range(100)))
+    source = Source(path)
+    with source.open() as stream:
+        assert [stream.read(), stream.read(), stream.read(1)] == [b"one\n", b"", b""]
+    assert source.damage.startswith("CRC check failed 0xffffffff")

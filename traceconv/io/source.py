@@ -379,12 +379,15 @@ class _Plain(io.RawIOBase):
         self._packed = packed
         self._source = source
         self._any = False  # whether anything was unpacked
+        self._is_damaged = False  # behind the damage, an archive goes on with whatever bytes follow
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer: object) -> int:
         view = memoryview(cast(bytearray, buffer))
+        if self._is_damaged:
+            return 0
         try:
             if not self._packed:
                 return self._inner.readinto(view) or 0
@@ -394,6 +397,7 @@ class _Plain(io.RawIOBase):
                 what = "damaged, nothing of it can be unpacked" if self._packed else "cannot be read"
                 raise InputError(f"{what}: {error}", hint="copy it again", at=self._source.display) from None
             self._source.damage = str(error)  # the bytes before the damage were returned already
+            self._is_damaged = True
             return 0
         self._any = True
         self._source.unpacked.add(len(data))
