@@ -504,6 +504,9 @@ def counted_in_slices(trace: Trace) -> Counter[str]:
                 args = json.loads(trace.args.get(int(events.args_at[at]), int(events.args_len[at])) or b"{}")
                 end = int(events.ts[at]) + (int(trace.slices.dur[at]) if isinstance(events, Slices) else 0)
                 for name, value in args.items():
+                    if marks.value:  # perf stat: {"value": 1.5, "unit": "msec"}
+                        is_time = isinstance(value, dict) and value.get("unit") == "msec"
+                        value = value["value"] * (10**6 if is_time else 1) if isinstance(value, dict) else None
                     is_count = re.fullmatch(marks.names, name) and type(value) in (int, float) and value >= 0
                     if is_count and end > ends.get((track, name), -(10**19)):
                         found[name] += value
@@ -832,6 +835,35 @@ def launching(**marks: str) -> Trace:
     return lay_out(out.finish())
 
 
+def test_a_summary_beside_intervals_is_not_counted_again() -> None:
+    case = ROOT / "perf-stat/text_intervals_summary/input.txt"
+    (section,) = traceconv.report([case], Questions(["layers"]))
+    assert [row["name"] for row in section.records()] == [NO_LAYER]
+
+
+def test_runs_of_perf_stat_in_one_file_are_added_up(tmp_path: Path) -> None:
+    path = tmp_path / "two.csv"
+    path.write_text("2.50,msec,task-clock,2500000,100.00,,\n7,,page-faults,2500000,100.00,,\n" * 2)
+    overview, section = traceconv.report([path], Questions(["overview", "layers"]))
+    row = section.records()[0]
+    assert (row["name"], row["calls"], row["task-clock"], row["page-faults"]) == ("summary", 2, 5_000_000, 14)
+    assert any("each time is taken as a run of its own" in note for note in overview.notes)
+
+
+def test_what_is_measured_but_no_count_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "counters.csv"
+    heading = "Index,KernelName,gpu-id,queue-id,queue-index,pid,tid,grd,wgr,lds,sig,obj"
+    counters = "MemUnitStalled,VALUUtilization,TCC_EA_WRREQ_avr,SQ_WAVES"
+    path.write_text(f'{heading},{counters}\n0,"k",2,0,1,31,31,1024,16,0,0x0,0x7f,7.2,9.5,3,64\n')
+    (section,) = traceconv.report([path], Questions(["layers"]))
+    assert section.records()[0]["SQ_WAVES"] == 64
+    note = "counters.csv: averages, shares and the like are not added up, and are only in args: "
+    assert note + "MemUnitStalled, TCC_EA_WRREQ_avr, VALUUtilization" in section.notes
+    path.write_text(f'{heading},GPUBusy\n0,"k",2,0,1,31,31,1024,16,0,0x0,0x7f,7.2\n')
+    (section,) = traceconv.report([path], Questions(["layers"]))
+    assert (section.rows, note + "GPUBusy" in section.notes) == ([], True)
+
+
 def test_counts_of_kernels_are_inside_what_launched_them() -> None:
     rows = rows_of(launching())
     found = {name: (row["waves"], row["waves_total"], row["bytes"], row["bytes_total"]) for name, row in rows.items()}
@@ -860,6 +892,8 @@ def test_counts_of_kernels_are_inside_what_launched_them() -> None:
         ("nvprof-text/metrics-csv", {"warps_launched": 1568}),
         ("nvprof/streams-and-ranges", {"event_12": 1900}),
         ("nsight-compute/raw", {"dram__bytes.sum (Mbyte)": 2 * 1024.5 + 12.58}),
+        ("perf-stat/json", {"task-clock": 756_961_618, "page-faults": 11_839, "cpu-migrations": 0}),
+        ("perf-stat/text", {"task-clock": 664_690_000, "page-faults": 11_840}),
     ],
 )
 def test_counts_that_slices_and_tables_hold(golden: str, sums: dict[str, float]) -> None:

@@ -95,8 +95,8 @@ def _each(owners: Owners) -> Layers:
     is_layer = np.zeros(len(owners.table.trace.slices.ts), bool)
     is_layer[owners.rows] = True
     counts = {
-        key: Counts(one.slices, amounts=one.amounts[: len(one.slices)])
-        for key, one in counts_of(owners.table).items()
+        key: Counts(one.slices, amounts=one.amounts[: len(one.slices)], unit=one.unit)
+        for key, one in counts_of(owners.table)[0].items()
         if one.slices and not np.any(is_layer[one.slices])
     }
     apart = rows_of(list(counts.values()))

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from traceconv.answers.attribution import BEHIND, NONE, distinct, expanded, grouped
 from traceconv.answers.nesting import NO_PARENT
 from traceconv.answers.owners import Owners, Pool
-from traceconv.answers.slice_counts import Counts
+from traceconv.answers.slice_counts import UNITS_NS, Counts
 from traceconv.answers.tables import Rows, interval_counters
 from traceconv.model.inputs_of import inputs_of
 from traceconv.model.trace import I32, I64
@@ -55,10 +55,6 @@ class Apart(NamedTuple):
     rows: Rows
     group: I64
     segment: I64
-
-
-#: The units of times that inputs count, in ns.
-_UNITS_NS = {"ns": 1, "msec": 1_000_000}
 
 
 class Kind(Enum):
@@ -298,8 +294,8 @@ def interval_counts(layers: Layers) -> list[Event]:
         whole = bool(np.all(counters.is_integer[rows] == 1))
         counts = counters.integer[rows] if whole else counters.value[rows]
         unit = "" if one.unit == "count" else one.unit
-        if unit in _UNITS_NS:
-            counts, unit = _in_ns(counts, _UNITS_NS[unit]), "ns"
+        if unit in UNITS_NS:
+            counts, unit = _in_ns(counts, UNITS_NS[unit]), "ns"
         pool, _ = layers.owners.counted(track)
         values = _divided(layers, pool, counters.ts[rows], counts)
         key = one.name, one.source
@@ -344,7 +340,7 @@ def slice_counts(layers: Layers) -> list[Event]:
         segments, amounts = np.concatenate([segment[rows], of_tables]), np.concatenate([own[rows], counts[len(rows) :]])
         ones = np.ones(len(segments), np.int64)
         sums, number = layers.by_segment(segments, amounts), layers.by_segment(segments, ones)
-        events.append(Event(name, (source,), Kind.SLICES, sums, number))
+        events.append(Event(name, (source,), Kind.SLICES, sums, number, one.unit))
     return events
 
 

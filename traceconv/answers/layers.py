@@ -86,10 +86,24 @@ class Costs:
     def __init__(self, table: SliceTable, by: Sequence[str] = ("name",)) -> None:
         self.table, self.by = by_stated_inputs(table), by
 
-    @cached_property
+    @property
     def counts(self) -> dict[tuple[str, int], Counts]:
         """Return what inputs counted in slices."""
+        return self._counted[0]
+
+    @cached_property
+    def _counted(self) -> tuple[dict[tuple[str, int], Counts], dict[int, set[str]]]:
         return counts_of(self.table)
+
+    def other_notes(self) -> list[str]:
+        """Return a note for each input on what is measured in its slices, but no count."""
+        notes = []
+        for number, names in self._counted[1].items():
+            if names:
+                some = ", ".join(sorted(names)[:_SHOWN]) + (", ..." if len(names) > _SHOWN else "")
+                file = self.table.trace.sources[number].name
+                notes.append(f"{file}: averages, shares and the like are not added up, and are only in args: {some}")
+        return notes
 
     @cached_property
     def _layers(self) -> tuple[Layers, list[tuple[str, ...]]]:
@@ -126,7 +140,7 @@ def layers(costs: Costs, sort: str = "") -> Section:
     section = Section("layers", (*(Column(key, key, Unit.TEXT) for key in by), *_COLUMNS))
     marks = [source.marks for source in table.trace.sources]
     if not (costs.counts or len(table.trace.samples.ts) or any(one.primitives or one.interval_counts for one in marks)):
-        section.notes.append(NOTHING)
+        section.notes += [NOTHING, *costs.other_notes()]
         return section
     sums, names = costs.sums, costs.names
     sampled, counts = costs.sampled, [*interval_counts(sums), *slice_counts(sums)]
@@ -162,6 +176,7 @@ def layers(costs: Costs, sort: str = "") -> Section:
     section.rows = [rows[at] for at in order] if place is None else in_order(rows, place)
     section.notes += notes_of(sums, counted, cells)
     section.notes += calls.notes()
+    section.notes += costs.other_notes()
     section.notes += table.untimed_notes(table.recorded, "layers leave out")
     section.notes += [f"top symbols and {note}" for note in notes_of_events(events)]
     section.notes.append(

@@ -97,6 +97,8 @@ class CountMarks(Struct, frozen=True):
         inside: the arg that holds the counts as members; "" if they are args themselves.
         layer: the arg that names the code that was counted, where rows are named by the event; else "".
         rows_are_calls: whether each row without times is about one call; else a row may sum up several.
+        value, unit: the members that hold a count and its unit, where counts are objects; "" if they are numbers.
+        others: a pattern of the args that are measured, but no counts; "" if all are counts. A note names them.
     """
 
     categories: tuple[str, ...]
@@ -104,6 +106,9 @@ class CountMarks(Struct, frozen=True):
     inside: str = ""
     layer: str = ""
     rows_are_calls: bool = False
+    value: str = ""
+    unit: str = ""
+    others: str = ""
 
 
 class TotalsMarks(Struct, frozen=True):

@@ -540,7 +540,11 @@ class NsightCompute:
     clock: ClassVar[ClockDomain] = NO_TIME
     marks: ClassVar[FormatMarks] = FormatMarks(
         counts=CountMarks(
-            ("kernel_metrics", _cupti.KERNEL), r"\w+\.sum(?: \(.*\))?", inside="ncu", rows_are_calls=True
+            ("kernel_metrics", _cupti.KERNEL),
+            r"\w+\.sum(?: \(.*\))?",
+            inside="ncu",
+            rows_are_calls=True,
+            others=r"\w+\.(?:avg|max|min|pct|ratio|sum\.).*",
         ),
         totals=TotalsMarks(
             calls=("invocations",),

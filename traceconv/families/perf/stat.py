@@ -8,8 +8,8 @@
 The time is the end of an interval, in seconds since perf stat began (a difference of CLOCK_MONOTONIC); a count is what
 came up since the line before of that event. So a count is drawn from the start of its interval, as a counter, and all
 that the line says is in the args of the slice of the interval. Without -I there is one count for the run: with its
-length (text form only) a slice, else a row of a table without timeline. When it began is told only by `started on`, in
-whole seconds of local time without a zone, and only with -o.
+length (text form only) a slice, else a row of a table without timeline, with all events in its args. When it began is
+told only by `started on`, in whole seconds of local time without a zone, and only with -o.
 
 A count of 0 is a number. An event that was not counted has none: its counter falls to 0, since a counter knows no gaps,
 the counter `... running` beside it is 0 %, and the args say "<not counted>".
@@ -36,12 +36,15 @@ from traceconv.model.builder import Builder
 from traceconv.model.clocks import REALTIME, ClockDomain, ClockSnapshot, Provenance, Run, Zero
 from traceconv.model.counted import EMPTY_LINES, FURTHER_METRICS, LINES, RUN_COUNTS, RUN_LINES, UNSUPPORTED_EVENTS
 from traceconv.model.diagnostics import absent, lost, noted, skipped
-from traceconv.model.marks import FormatMarks
+from traceconv.model.marks import CountMarks, FormatMarks
 from traceconv.model.numbers import double, whole_or_text
 from traceconv.model.times import LIMIT_NS, S, parse_ns
 from traceconv.model.trace import NO_TRACK, TrackId
 
 STAT_CLOCK = ClockDomain("perf stat time", Zero.RUN_START, Run.MONOTONIC)
+
+#: The category of the counts of a whole run. A summary beside intervals repeats these, and is not of it.
+WHOLE_RUN = "perf stat run"
 
 OTHER_LINE = skipped(
     "perf-stat.other_line", "lines that are not of perf stat (output of the program) were left out", quiet=True
@@ -374,42 +377,41 @@ class _Reader:
         self._latest = None
         for track in (*recording.counters.values(), *recording.shares.values()):
             self._out.counter(track, recording.start + recording.last, 0)
-        length = recording.elapsed or recording.last
         if recording.root != NO_TRACK or recording.whole:
             root = self._out.tracks[self._group(recording, "")]
             root.description = str(recording.info.get("command", ""))
-        if length and (recording.whole or recording.elapsed):
-            self._draw_run(recording, length)
-        elif recording.whole:
-            self._list_run(recording)
+        if recording.whole or recording.elapsed:
+            self._write_run(recording, recording.elapsed or recording.last)
 
-    def _draw_run(self, recording: _Recording, length: int) -> None:
-        """Draw the counts of a whole run, as args of a slice as long as the run."""
-        places: dict[str, dict[str, Any]] = defaultdict(dict)
-        for _, row in recording.whole:
-            places[row.place][row.label] = row.args()
-        if not places:
-            places[""] = {}
-        for place, events in places.items():
-            track = self._out.tracks.add("whole run", self._group(recording, place))
-            info = {} if place else recording.info
-            name = str(recording.info.get("command") or "summary")
-            at = recording.whole[0][0] if recording.whole else 0
-            self._out.slice(track, recording.start, length, name, "perf stat", {**info, **events}, at)
-        if not recording.last:
+    def _write_run(self, recording: _Recording, length: int) -> None:
+        """Write the counts of a whole run: a slice for each place, or a row of a table if the length is unknown."""
+        runs: dict[str, list[tuple[int, dict[str, Any]]]] = {}
+        for number, row in recording.whole:
+            of_place = runs.setdefault(row.place, [])
+            if not of_place or row.label in of_place[-1][1]:
+                of_place.append((number, {}))
+            of_place[-1][1][row.label] = row.args()
+        name = str(recording.info.get("command") or "summary")
+        category = "perf stat" if recording.last else WHOLE_RUN
+        for place, of_place in (runs or {"": [(0, {})]}).items():
+            group = self._group(recording, place)
+            table = NO_TRACK if length else self._out.tracks.totals("whole run", group)
+            for number, events in of_place:
+                args = events if place else recording.info | events
+                if length:
+                    track = self._out.tracks.add("whole run", group)
+                    self._out.slice(track, recording.start, length, name, category, args, number)
+                else:
+                    self._out.totals(table, name, category, args, number)
+        if any(len(of_place) > 1 for of_place in runs.values()):
+            self._out.note(
+                "events are counted more than once for the whole run: each time is taken as a run of its own"
+            )
+        if not length:
+            self._out.note("one count for the whole run, whose length is not stated: a table without a timeline")
+        elif not recording.last:
             mean = " (the mean of the runs)" if "runs" in recording.info else ""
             self._out.note(f"one count for the whole run: a slice as long as the run{mean}, which begins at 0")
-
-    def _list_run(self, recording: _Recording) -> None:
-        """List the counts of a run of unknown duration."""
-        tables: dict[str, TrackId] = {}
-        for number, row in recording.whole:
-            table = tables.get(row.place)
-            if table is None:
-                parent = self._group(recording, row.place)
-                table = tables[row.place] = self._out.tracks.totals("whole run", parent)
-            self._out.totals(table, row.label, "perf stat", row.args(), number)
-        self._out.note("one count for the whole run, whose length is not stated: a table without a timeline")
 
 
 def _ctime(text: str) -> datetime | None:
@@ -457,12 +459,14 @@ class PerfStat:
             "args of its slice: value, unit, run time, percentage, metrics, variance",
         ),
         ("percentage of time on a counter, if below 100", "counter `... running`"),
-        ("counts of the whole run, --summary", "slice as long as the run, or table without timeline"),
+        ("counts of the whole run, --summary", "args of a slice as long as the run, or of a row without timeline"),
         ("command, started on, elapsed, user, sys", "metadata, args of the run"),
     )
     #: The counter beside the counts of an event is the share of time in which it was on a counter.
     marks: ClassVar[FormatMarks] = FormatMarks(
-        interval_counts=r"(?!.* running$).*", interval_threads=r"(?P<name>.*)-(?P<tid>[0-9]{1,10})"
+        interval_counts=r"(?!.* running$).*",
+        interval_threads=r"(?P<name>.*)-(?P<tid>[0-9]{1,10})",
+        counts=CountMarks((WHOLE_RUN,), "(?s:.+)", rows_are_calls=True, value="value", unit="unit"),
     )
     skips = (OTHER_LINE,)
     lost: ClassVar[tuple[str, ...]] = (

@@ -117,7 +117,11 @@ class PytorchKineto:
         steps=r"ProfilerStep#\d+",
         asides=("Trace", "gpu_user_annotation"),
         memory=r"Total (?:Allocated|Reserved) \(.*\)",
-        counts=CountMarks(("cuda_profiler_range",), r"\w+__\w+\.sum|kineto__\w+"),
+        counts=CountMarks(
+            ("cuda_profiler_range",),
+            r"\w+__\w+\.sum|kineto__\w+",
+            others=r"\w+\.(?:avg|max|min|pct|ratio|sum\.).*",
+        ),
         unmeasured="|".join((*_ON_DEVICE, "cuda_runtime", "cuda_driver", "Runtime")),
         early_at_zero=True,
     )

@@ -77,6 +77,8 @@ class Rocprof:
             (KERNEL,),
             r"[A-Z]{2,9}[0-9]?_[A-Z0-9_]+(?:_sum)?(?:\[\d+\])?|FetchSize|WriteSize|FETCH_SIZE|WRITE_SIZE",
             rows_are_calls=True,
+            others=r"(?!(?:Dispatch|Complete)Ns$)(?:[A-Z][A-Z0-9]++[a-z]|[A-Z][a-z0-9]++[A-Z])[A-Za-z0-9]*+(?:\[\d+\])?"
+            r"|[A-Z]{2,9}[0-9]?_\w+(?:\[\d+\])?|Wavefronts",
         ),
         totals=TotalsMarks(
             calls=("calls",),
