@@ -21,6 +21,7 @@ from typing import Any
 import pytest
 
 import traceconv
+from traceconv.families.logs import log_times
 
 SIZE = 1 << 16
 LIMIT_S = 1.0
@@ -236,6 +237,22 @@ def test_each_pattern_is_linear_in_its_line(part: int) -> None:
             f"{place} {pattern.pattern[:80]!r}: {found}"
             for pattern, (place, used) in some
             if (found := slowest(pattern, used, BOUNDED.get(place, SIZE)))
+        ]
+    finally:
+        signal.signal(signal.SIGVTALRM, before)
+    assert not slow, "\n".join(slow)
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="the limit is a timer of POSIX")
+def test_gaps_in_patterns_of_users_are_not_tried_together() -> None:
+    before = signal.signal(signal.SIGVTALRM, stop)
+    try:
+        forms = ["%{skip} " * count + "%{ms} ms" for count in range(1, 9)]
+        forms += ["%{thread} " + form for form in forms] + [f"{form} %{{skip}}x" for form in forms]
+        slow = [
+            f"{form}: {found}"
+            for form in forms
+            if (found := slowest(log_times.compile_form(form).pattern, {"search"}, log_times.REACH))
         ]
     finally:
         signal.signal(signal.SIGVTALRM, before)

@@ -202,6 +202,8 @@ PATTERNS = [
     ("tick %{us} us", "tick 7 us a", 7000),
     ("<%{s}>", "<1e3> <2,5> a", 2 * S + S // 2),
     ("%{level} %{skip} %{ms} ms", "warn junk 12.5 ms a", 12_500_000),
+    ("%{skip} %{skip} %{ms} ms", "b  12.5 ms a", 12_500_000),
+    ("%{skip}|%{ms} %{skip}", "b|c|12.5   a", 12_500_000),
     ("100%% %{ns}", "100% 9 a", 9),
     ("iso-local", "2024-01-02 03:04:05 a", T),
 ]

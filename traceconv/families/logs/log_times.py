@@ -493,8 +493,8 @@ _NAMED |= {
     "thread": rb"(?P<thread>[^\]\[|,;]+?)",
     "pid": rb"(?P<pid>\d+)",
     "source": rb"(?P<source>[^\s\]\[]+)",
-    "skip": rb".*?",
 }
+_BLANKS, _GAP = rb"\s++", rb".*?"
 _TOKEN = re.compile(r"%(?:\{(?P<name>\w+)\}|(?P<directive>.))|(?P<blank>\s+)|(?P<other>.)", re.DOTALL)
 #: The possible values of the option, for messages.
 PATTERN_HELP = (
@@ -513,18 +513,39 @@ def compile_form(text: str) -> Form:
     for form in FORMS:
         if form.name == text:
             return form
-    chunks = [_chunk(match, text) for match in _TOKEN.finditer(text)]
+    parts: list[list[bytes]] = [[]]
+    for match in _TOKEN.finditer(text):
+        if match["name"] == "skip":
+            parts.append([])
+        else:
+            parts[-1].append(_chunk(match, text))
     try:
-        pattern = re.compile(b"".join(chunks))
+        pattern = re.compile(_joined(parts))
     except re.error as error:
         raise ValueError(f"{text!r} states something twice ({error})") from None
     return Form(text, _kind_of(set(pattern.groupindex), text), pattern)
 
 
+def _joined(parts: list[list[bytes]]) -> bytes:
+    """Return the pattern of parts with anything between them.
+
+    Each part but the last one stays at the first place where it fits: trying all of them takes a power of the length.
+    """
+    kept = [*parts[:1], *filter(None, parts[1:])]
+    pattern = b"" if kept[0] or len(kept) == 1 else rb"(?<![^\n])"  # anything at the start begins with the line
+    gap = b""
+    for part, following in pairwise(kept):
+        if part[-1:] == following[:1] == [_BLANKS]:
+            part[-1] = rb"\s"  # of several blanks the last ones follow the gap
+        pattern += b"(?>%b)" % b"".join((gap, *part))
+        gap = _GAP
+    return b"".join((pattern, gap, *kept[-1]))
+
+
 def _chunk(match: re.Match[str], text: str) -> bytes:
     name, directive = match["name"], match["directive"]
     if match["blank"]:
-        return rb"\s+"
+        return _BLANKS
     if match["other"]:
         return re.escape(match["other"].encode())
     known = _NAMED.get(name) if name else _DIRECTIVES.get(directive)

@@ -12,7 +12,8 @@ the time of its line.
 The language of `-O time=PATTERN` is that of strptime, for the first place in a line where the pattern fits: %Y %y %m %b
 %d %H %I %p %M %S %f (any number of decimals) %z %a, %s for seconds since 1970, %% for a percent sign; beyond strptime
 %{epoch_s} %{epoch_ms} %{epoch_us} %{epoch_ns} for a number since 1970, %{s} %{ms} %{us} %{ns} for one since an unknown
-start, %{level} %{thread} %{pid} %{source} for fields, %{skip} for anything. A blank stands for any blanks.
+start, %{level} %{thread} %{pid} %{source} for fields, %{skip} for anything up to the first place where what
+follows fits. A blank stands for any blanks.
 
 Python's logging: https://docs.python.org/3/howto/logging.html, glog: https://google.github.io/glog/stable/logging/.
 """
