@@ -111,6 +111,10 @@ JSON_RULES: dict[str, tuple[list[object], list[object]]] = {
     ),
     "flow_without_slice": (
         [complete(1, 1), event("s", 2, id=1), complete(8, 1), event("f", 7, id=1)],
+        [complete(1, 1), event("s", 2, id=1), complete(8, 1), event("f", 9, id=1)],
+    ),
+    "flow_late": (
+        [complete(1, 1), event("s", 2, id=1), complete(8, 1), event("f", 9, id=1, bp="e")],
         [complete(1, 1), event("s", 2, id=1), complete(8, 1), event("f", 7, id=1, bp="e")],
     ),
     "flow_id": (

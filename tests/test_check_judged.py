@@ -34,11 +34,12 @@ from tests.test_check import (
     keyed,
     value,
 )
+from traceconv.api import read
 from traceconv.check import CheckReport
 from traceconv.model.diagnostics import Severity
 
 #: Errors that Perfetto v52 does not share: the Trace Event Format or JSON forbids it, and other viewers go by that;
-#: newer versions of Perfetto refuse it; or Perfetto draws a flow at a slice that has ended.
+#: newer versions of Perfetto refuse it; or Perfetto drops a flow without a word.
 STRICTER = {
     "check-json.schema",
     "check-json.no_pid",
@@ -264,6 +265,45 @@ def test_events(name: str, trace_processor: OpenTrace, tmp_path: Path) -> None:
     data = text_of(JSON_INPUTS[name])
     events = json.loads(data)["traceEvents"]
     assert_same(check_bytes(tmp_path, data), faults(tmp_path / "trace", trace_processor, events))
+
+
+def behind(*ends: tuple[str, dict[str, object], bool]) -> dict[str, tuple[list[object], bool]]:
+    """A flow from another thread to what ends it, and whether it is drawn, by what the end stands behind."""
+    slices = {
+        "complete": [complete(10, 10)],
+        "nested": [complete(10, 10), complete(12, 2)],
+        "pair": [event("B", 10), event("E", 20)],
+        "complete in a pair": [event("B", 10), complete(12, 2), event("E", 20)],
+        "pair in complete": [complete(10, 10), event("B", 12), event("E", 14)],
+        "pair behind complete": [complete(10, 1), event("B", 12), event("E", 14)],
+        "pair that ends as complete": [event("B", 10), complete(12, 8), event("E", 20)],
+        "complete after a pair": [event("B", 10), event("E", 11), complete(12, 2)],
+        "none": [],
+    }
+    closed = {"pair", "complete in a pair", "pair behind complete", "pair that ends as complete", "none"}
+    start = [complete(0, 5, tid=9), event("s", 1, id=1, tid=9)]
+    return {
+        f"{name}, {ph} {more}": ([*start, *there, event(ph, 30, id=1, **more)], is_drawn and name not in closed)
+        for name, there in slices.items()
+        for ph, more, is_drawn in ends
+    }
+
+
+FLOWS_BEHIND = behind(("f", {"bp": "e"}, True), ("t", {}, True), ("f", {}, False))
+
+
+@pytest.mark.parametrize("name", FLOWS_BEHIND)
+def test_flows_behind_slices(name: str, trace_processor: OpenTrace, tmp_path: Path) -> None:
+    events, is_drawn = FLOWS_BEHIND[name]
+    report = check_bytes(tmp_path, text_of(events))
+    with trace_processor(tmp_path / "trace") as tp:
+        shown = oracle.rows(tp, "select b.ts from flow join slice b on b.id = slice_in")
+    assert len(shown) == is_drawn
+    found = {problem.code for problem in report.problems}
+    assert found == {"check-json.flow_late" if is_drawn else "check-json.flow_without_slice"}
+    trace = read(tmp_path / "trace")
+    drawn = trace.slices.ts[trace.flows.to_slice].tolist()
+    assert drawn == [row["ts"] for row in shown]
 
 
 @pytest.mark.parametrize("name", TOP_LEVEL)

@@ -13,23 +13,39 @@ from traceconv.check._report import declare
 from traceconv.check._rows import Rows
 from traceconv.model.diagnostics import Code, Severity
 from traceconv.model.numbers import fits_int64, number_of, whole_of
+from traceconv.model.trace import I64
 
 FLOW_NO_START = declare("check-json.flow_without_start", Severity.NOTICE, "a flow is continued, but was never started")
 FLOW_NO_END = declare("check-json.flow_without_end", Severity.NOTICE, "a flow is started, but never ends")
 FLOW_TWICE = declare(
     "check-json.flow_started_twice", Severity.ERROR, "a flow id is started again; Perfetto counts that as an error"
 )
+FLOW_LOOSE = declare(
+    "check-json.flow_without_slice", Severity.DATA_LOSS, "a flow has no slice to attach to at its time on its thread"
+)
+FLOW_LATE = declare(
+    "check-json.flow_late",
+    Severity.NOTICE,
+    "a flow has no slice at its time on its thread: Perfetto draws it at the one that was open last",
+)
 MAX_EXACT_INT = 2**53
 _MAX_TASK = 2**32 - 1
 INTEGER = re.compile(rb"-?\d{1,30}")
 _SOME_ROWS = 1 << 14
+_EARLIEST = np.iinfo(np.int64).min
 _MOST_THREADS = 1 << 17
 
 
 class Slices:
-    """The slices of one thread, as columns: a million tuples would take five times as much."""
+    """The slices of one thread, as columns: a million tuples would take five times as much.
+
+    Attributes:
+        starts, ends, positions: the times in ns, and where the slices are in the file.
+        complete: how many of them are complete events; they come first.
+    """
 
     def __init__(self) -> None:
+        self.complete = 0
         self.starts = array("q")
         self.ends = array("q")
         self.positions = array("q")
@@ -55,15 +71,15 @@ class Slices:
                 else:
                     stack.append(end)
 
-    def cut_by_complete(self, complete: int, open_ones: Sequence[tuple[int, int]], latest: int) -> Iterator[int]:
+    def cut_by_complete(self, open_ones: Sequence[tuple[int, int]], latest: int) -> Iterator[int]:
         """Yield the positions of pairs that begin with a complete event which lasts, but ends before them.
 
         Args:
-            complete: how many of the slices are complete events; they come first.
             open_ones: start and position of slices without end.
             latest: the time of the last event.
         """
         starts, ends, positions = (np.array(column, np.int64) for column in (self.starts, self.ends, self.positions))
+        complete = self.complete
         kept = np.flatnonzero(ends[:complete] > starts[:complete])
         kept = kept[np.lexsort((ends[kept], starts[kept]))]
         begun = np.append(starts[complete:], [start for start, _ in open_ones])
@@ -75,16 +91,30 @@ class Slices:
         inside[inside] = (starts[shortest] == begun[inside]) & (ends[shortest] < ended[inside])
         yield from places[inside].astype(np.int64).tolist()
 
-    def without_slice(self, hooks: Rows) -> Iterator[int]:
-        """Yield the positions of flow ends without a slice at their time (or later, where that is enough)."""
-        starts = np.sort(np.array(self.starts, np.int64))
-        ends = np.maximum.accumulate(np.array(self.ends, np.int64)[np.argsort(self.starts, kind="stable")])
+    def without_slice(self, hooks: Rows) -> Iterator[tuple[Code, int]]:
+        """Yield the positions of flow ends without a slice around their time (or later, where that is meant).
+
+        A complete event that was open at the last start or end event before is enough.
+        """
+        starts, ends = np.array(self.starts, np.int64), np.array(self.ends, np.int64)
+        order = np.argsort(starts, kind="stable")
+        starts, ends, is_pair = starts[order], ends[order], order >= self.complete
         times, positions, to_next = map(hooks.column, range(3))
-        count = np.searchsorted(starts, times, "right")
-        # Of the slices started so far, the one that lasts longest is open, or none is.
-        is_open = count > 0
-        is_open[is_open] = ends[count[is_open] - 1] >= times[is_open]
-        yield from positions[~is_open & ~((to_next > 0) & (count < len(starts)))].tolist()
+        last = np.searchsorted(starts, times, "right") - 1  # -1: before all
+        has_next = np.searchsorted(starts, times) < len(starts)
+        ended = _latest(np.where(is_pair, ends, _EARLIEST))[last]
+        start = np.append(starts, _EARLIEST)[last]
+        start = np.where(ended > start, ended + 1, start)  # an end event ends what ends at its time
+        is_behind = (to_next == 0) & (_latest(ends)[last] < times)
+        stays = (last >= 0) & (_latest(np.where(is_pair, _EARLIEST, ends))[last] >= start)
+        is_lost = np.where(to_next > 0, ~has_next, is_behind & ~stays)
+        yield from ((FLOW_LOOSE, position) for position in positions[is_lost].tolist())
+        yield from ((FLOW_LATE, position) for position in positions[is_behind & ~is_lost].tolist())
+
+
+def _latest(ends: I64) -> I64:
+    """Return the latest of the ends so far (ns), and behind them the earliest time, for no slice."""
+    return np.append(np.maximum.accumulate(ends), _EARLIEST)
 
 
 def flow_problems(times: array[int], positions: array[int], starts: bytearray) -> Iterator[tuple[Code, int]]:

@@ -139,9 +139,6 @@ FLOW_NO_DIRECTION = declare(
     "a slice names a flow with bind_id, but neither flow_in nor flow_out: Perfetto counts that as an error",
 )
 FLOW_ID = declare("check-json.flow_id", Severity.DATA_LOSS, "Perfetto reads a textual flow id as hexadecimal")
-FLOW_LOOSE = declare(
-    "check-json.flow_without_slice", Severity.DATA_LOSS, "a flow has no slice to attach to at its time on its thread"
-)
 COUNTER_NULL = declare("check-json.counter_null", Severity.DATA_LOSS, "a counter without a value is not shown")
 COUNTER_RANGE = declare(
     "check-json.counter_range", Severity.DATA_LOSS, "Perfetto reads an integer beyond 64 bits as another value"
@@ -298,6 +295,8 @@ class _Checker:
             for code, count in self._short[text].items():
                 self._diagnostics.add(code, count=times * count)
         self._counts["threads"] = len(self._slices.keys() | self._edges.keys())
+        for slices in self._slices.values():
+            slices.complete = len(slices.starts)
         for thread, edges in self._edges.items():
             self._pair(edges, self._slices[thread])
         for slices in self._slices.values():
@@ -305,8 +304,8 @@ class _Checker:
             for position in slices.overlapping():
                 self._diagnostics.add(OVERLAP, f"event {position}")
         for thread, hooks in self._hooks.items():
-            for position in self._slices[thread].without_slice(hooks):
-                self._diagnostics.add(FLOW_LOOSE, f"event {position}")
+            for code, position in self._slices[thread].without_slice(hooks):
+                self._diagnostics.add(code, f"event {position}")
         for of_one_id in self._async.groups():
             self._pair_async(of_one_id)
         self._finish_flows()
@@ -448,7 +447,7 @@ class _Checker:
     def _pair(self, edges: Rows, slices: Slices) -> None:
         """Pair the starts and ends of a thread: an end closes the innermost open slice."""
         starts, positions, names = array("q"), array("q"), array("q")  # of the open ones
-        complete, ts = len(slices.starts), 0
+        ts = 0
         for ts, position, is_begin, name in edges.in_order():
             if is_begin:
                 starts.append(ts)
@@ -469,9 +468,9 @@ class _Checker:
         for start, position in zip(starts, positions, strict=True):
             self._diagnostics.add(BEGIN_ALONE, f"event {position}")
             self._zeros.unended(start, position)
-        if complete:
+        if slices.complete:
             open_ones = list(zip(starts, positions, strict=True))
-            for position in slices.cut_by_complete(complete, open_ones, max(ts, max(slices.starts))):
+            for position in slices.cut_by_complete(open_ones, max(ts, max(slices.starts))):
                 self._diagnostics.add(CUT_BY_COMPLETE, f"event {position}")
 
     def _pair_async(self, edges: Iterable[tuple[int, ...]]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import mmap
+import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -49,6 +50,7 @@ class Tables:
         marks: the starts and ends that are not paired yet.
         kept_columns: columns of equal length that the importer itself keeps; they are spilled as those of the tables.
         slice_count: the number of slices so far, and the id of the next one.
+        first_paired: from this number on, slices were paired from starts and ends.
         string: a function that interns a string and returns its index.
         allow_args: a function that raises InputError if args of so many bytes are too many.
     """
@@ -63,6 +65,7 @@ class Tables:
         self.tracks = Tracks()
         self.marks = Marks()
         self.slice_count = self._rows = 0
+        self.first_paired = sys.maxsize
         self._waiting = 0  # rows that the importer itself keeps
         self.kept_columns: Sequence[Column] = ()
         self._strings = Strings([""])
@@ -235,6 +238,7 @@ class Tables:
         gone = np.flatnonzero(np.any([end.numbers() < 0 for end in ends], axis=0))
         if len(gone):
             self.drop("flows", gone)
+        self.first_paired = int(np.count_nonzero(numbers[: self.first_paired] >= 0))
 
     def slice_columns(self, *names: str) -> list[npt.NDArray[Any]]:
         """Return columns of the slices so far, without a copy, to be read only.
@@ -277,6 +281,7 @@ class Tables:
     def take_marks(self) -> Marks:
         """Remove and return the starts and ends so far."""
         marks, self.marks = self.marks, Marks()
+        self.first_paired = min(self.first_paired, self.slice_count)
         self._rows -= len(marks)
         self._look_at = self._rows + _ROWS_BETWEEN_LOOKS
         marks.settle()

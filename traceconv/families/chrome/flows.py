@@ -1,10 +1,12 @@
 """Turn the flow events of Chrome traces into flows between two slices each.
 
 A flow event states a thread and a time. It belongs to the slice around that time (`s`, `t`, and `f` with `bp: "e"`) or
-to the next slice of the thread (`f` without). Events of one flow have equal category, name and id. Writers put ends
-before starts in the file, reuse ids, and end one flow several times (one launch, several kernels). So they are resolved
-after the last event: each start begins a flow of its own; a step or end belongs to the latest start at or before it,
-else to the first start; flows go from the last start or step to the next step or end.
+to the next slice of the thread (`f` without). Where none is around it, Perfetto takes the one that was open last: it
+ends a slice of phase X only when the thread goes on. So do we, but not for launches: the call before is another one.
+Events of one flow have equal category, name and id. Writers put ends before starts in the file, reuse ids, and end one
+flow several times (one launch, several kernels). So they are resolved after the last event: each start begins a flow of
+its own; a step or end belongs to the latest start at or before it, else to the first start; flows go from the last
+start or step to the next step or end.
 
 Several slices can begin at the time: a thread can start a launch in the same µs as another call. In formats whose calls
 and work share ids (`FormatMarks`), a launch flow then joins slices of equal id; Kineto also gives this id to the flow.
@@ -24,7 +26,7 @@ import numpy.typing as npt
 
 from traceconv import kernel
 from traceconv.model.builder import Builder
-from traceconv.model.diagnostics import KEPT_PLACES, Code, absent, lost
+from traceconv.model.diagnostics import KEPT_PLACES, Code, absent, lost, noted
 from traceconv.model.launch_ids import ids_of, of_launches
 from traceconv.model.marks import LaunchMarks
 from traceconv.model.never_set import NEVER_SET, LeftOut
@@ -33,12 +35,17 @@ from traceconv.model.ordering import Order, chunks, gathered, like_next, occurri
 from traceconv.model.trace import I32, I64
 
 UNBOUND = lost("chrome.flow_unbound", "a flow event lies in no slice of its thread, so its flow has no end there")
+LATE = noted(
+    "chrome.flow_late",
+    "a flow event lies behind the slices of its thread: its flow is drawn at the one open last, as in Perfetto",
+)
 UNPAIRED = absent("chrome.flow_unpaired", "a flow has a start without an end, or an end without a start: not drawn")
 
 FlowKey = tuple[str, str, bytes]
 _START, _STEP, _END = 0, 1, 2
 _PHASES = {"s": _START, "t": _STEP, "f": _END}
 _NO_SLICE = -1
+_EARLIEST = np.iinfo(np.int64).min
 _FIRST_PLACEHOLDER = -2  # the next ones are below
 #: Longer ids are kept as texts: an int64 always holds this many digits.
 _MOST_DIGITS = 18
@@ -200,11 +207,11 @@ class _Resolution:
         self._texts: list[bytes] | None = None
         marks = out.info.marks
         self._marks = marks.launches or LaunchMarks()
-        # By numbers of kinds: whether flows of that kind join calls and work of equal id.
-        self._joins_ids = np.zeros(len(self._kinds), bool)
-        if self._marks.ids:
-            named = [of_launches(marks.launch_flows, texts) for texts in zip(*self._kinds, strict=True)]
-            self._joins_ids = named[0] | named[1]
+        # By numbers of kinds: whether flows of that kind are launches, and join calls and work of equal id.
+        named = [of_launches(marks.launch_flows, texts) for texts in zip(*self._kinds, strict=True)]
+        self._is_launch = named[0] | named[1]
+        self._joins_ids = self._is_launch & bool(self._marks.ids)
+        self._is_late = np.zeros(len(self.ts), bool)  # whether a step lies in no slice
         self._is_one_of_many = np.zeros(len(self.ts), bool)  # whether several slices begin at the time of a step
         self._begin_there: list[Order] = []  # these slices
         kind, id = columns["kind"], columns["id"]
@@ -229,6 +236,7 @@ class _Resolution:
         lost = left[self.row[left] == _NO_SLICE]
         self._skip(UNBOUND, lost)
         left = self._without_unpaired(left[self.row[left] != _NO_SLICE])
+        self._tell(LATE, left[self._is_late[left]], np.zeros(len(self.key), bool))
         self._draw(left[_order(self.at[left], self.phase[left], self.ts[left], self.key[left])])
 
     def _find_starts(self) -> None:
@@ -260,10 +268,20 @@ class _Resolution:
         return left
 
     def _skip(self, code: Code, steps: Order) -> None:
-        """Report steps. Only the first ones of the file are described, since no other places are kept."""
+        """Report steps that are not drawn."""
+        self._tell(code, steps, self.counts != 0)
+
+    def _tell(self, code: Code, steps: Order, is_lost: npt.NDArray[np.bool_]) -> None:
+        """Report steps. Only the first ones of the file are described, since no other places are kept.
+
+        Args:
+            code: the problem.
+            steps: the steps.
+            is_lost: of all steps, which ones are events without a place in the output.
+        """
         steps = steps[np.argsort(self.at[steps], kind="stable")]
         more = steps[KEPT_PLACES:]
-        skipped = int(np.count_nonzero(self.counts[more]))
+        skipped = int(np.count_nonzero(is_lost[more]))
         if skipped:
             self._out.skip(code, count=skipped)
         if len(more) > skipped:
@@ -272,10 +290,8 @@ class _Resolution:
             key = self.key[step]
             category, name = self._kinds[self._kind_of[key]]
             shown = f"{'stf'[self.phase[step]]} of flow {category or name} {self._shown_id(int(self._id_of[key]))}"
-            if self.counts[step]:
-                self._out.skip(code, int(self.at[step]), shown)
-            else:
-                self._out.problem(code, int(self.at[step]), shown)
+            report = self._out.skip if is_lost[step] else self._out.problem
+            report(code, int(self.at[step]), shown)
 
     def _shown_id(self, id: int) -> str:
         if id >= 0:
@@ -316,7 +332,22 @@ class _Resolution:
         inside = steps[~begins_here & ~to_next]
         if len(inside):
             innermost = _innermost(starts, ends, self.ts[inside])
+            is_late = (innermost < 0) & ~self._is_launch[self._kind_of[self.key[inside]]]
+            if np.any(is_late):
+                before = around[~begins_here & ~to_next][is_late]
+                innermost[is_late] = self._last(rows, starts, ends, before)
             self.row[inside] = np.where(innermost >= 0, rows[innermost], _NO_SLICE)
+            self._is_late[inside[is_late & (innermost >= 0)]] = True
+
+    def _last(self, rows: Order, starts: I64, ends: I64, before: I64) -> I64:
+        """Return the slice of phase X that was open at the last start or E, by the slices that began before; or -1."""
+        is_paired = rows >= self._out.tables.first_paired
+        ended = np.maximum.accumulate(np.where(is_paired, ends, _EARLIEST))[before]
+        points = np.where(ended > starts[before], ended + 1, starts[before])  # an E ends what ends at its time
+        points[before < 0] = _EARLIEST
+        own = np.flatnonzero(~is_paired)
+        found = _innermost(starts[own], ends[own], points)
+        return np.where(found >= 0, np.append(own, _NO_SLICE)[found], _NO_SLICE)
 
     def _note_several(self, steps: Order, rows: Order, starts: I64) -> None:
         """Note steps at whose time several slices of a track begin, and these slices, the outermost first."""

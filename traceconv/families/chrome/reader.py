@@ -76,6 +76,7 @@ class ChromeTrace:
     lost = (
         "Embedded ftrace and ETW text (systemTraceEvents) is not read.",
         "Colour names stay args.",
+        "A flow event behind the slices of its thread belongs to the one that was open last, as in Perfetto.",
     )
 
     def sniff(self, head: Head) -> Match:
