@@ -402,13 +402,13 @@ def timed_by(clock: int) -> Fill:
     return fill
 
 
-def snapshot(*clocks: int, primary: int = 0) -> Fill:
+def snapshot(*clocks: int, primary: int = 0, at: int = 100, sequence: int = 1) -> Fill:
     def fill(b: Builder) -> None:
-        message = b.packet(0).clock_snapshot
+        message = b.packet(0, sequence=sequence).clock_snapshot
         if primary:
             message.primary_trace_clock = primary
         for clock in clocks:
-            message.clocks.add(clock_id=clock, timestamp=100)
+            message.clocks.add(clock_id=clock, timestamp=at)
 
     return fill
 
@@ -531,6 +531,12 @@ PFTRACE_RULES: dict[str, tuple[Fill, Fill]] = {
         do(instant(2, flow_ids=[3]), instant(1, terminating_flow_ids=[3]), instant(3, flow_ids=[3])),
     ),
     "unknown_clock": (do(snapshot(6, 3), timed_by(3)), do(snapshot(6, 1), timed_by(3))),
+    "timeline_back": (
+        do(snapshot(6, 3), snapshot(6, 3, at=200), timed_by(3)),
+        do(snapshot(6, 3), snapshot(6, 3, at=50)),
+    ),
+    "clock_back": (do(snapshot(6, 3), snapshot(3, 1, at=50)), do(snapshot(6, 3), snapshot(3, 1, at=50), timed_by(3))),
+    "clock_twice": (snapshot(6, 3), snapshot(6, 3, 3)),
     "undeclared_track": (instant(track=GROUP), instant(track=99)),
     "merged_tracks": (
         do(keyed(20, "a", "k"), keyed(21, "a", "k"), keyed(22, "b", "other"), keyed(23, "b", "k", parent=PROCESS)),
@@ -619,6 +625,7 @@ def test_clocks_are_related_through_others_and_only_by_earlier_snapshots(tmp_pat
     assert codes(check_packets(tmp_path, timed_by(3), snapshot(6, 3))) == {"unknown_clock"}
     assert codes(check_packets(tmp_path, snapshot(1, 3, primary=1), timed_by(1))) == set()
     assert codes(check_packets(tmp_path, snapshot(3, 64), timed_by(64))) == {"unknown_clock"}
+    assert codes(check_packets(tmp_path, snapshot(6, 3, sequence=9), timed_by(3))) == set()  # without state
 
 
 def test_incremental_clock_in_microseconds(tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ import pytest
 from tests import oracle
 from tests.oracle.fixtures import OpenTrace
 from tests.test_check import (
+    INSTANT,
     JSON_RULES,
     PFTRACE_RULES,
     PROCESS,
@@ -349,6 +350,18 @@ def test_errors_of_pftrace(rule: str, which: str, trace_processor: OpenTrace, tm
     report = check_bytes(tmp_path, builder.trace.SerializeToString())
     found = [one for one in faults(tmp_path / "trace", trace_processor, None) if one != "stackprofile_empty_callstack"]
     assert not (found and report.ok), found
+
+
+def test_a_snapshot_needs_no_state(trace_processor: OpenTrace, tmp_path: Path) -> None:
+    builder = Builder()
+    snapshot = builder.packet(sequence=9).clock_snapshot
+    snapshot.clocks.add(clock_id=6, timestamp=1000)
+    snapshot.clocks.add(clock_id=3, timestamp=500)
+    builder.event(INSTANT, 600).timestamp_clock_id = 3
+    assert not check_bytes(tmp_path, builder.trace.SerializeToString()).problems
+    with trace_processor(tmp_path / "trace") as tp:
+        assert [row["ts"] for row in oracle.rows(tp, "select ts from slice")] == [1100]
+    assert read(tmp_path / "trace").instants.ts.tolist() == [1100]
 
 
 @pytest.mark.parametrize("fill", [do(begin(1, track=99), end(2, track=99)), value(track=99)], ids=["slice", "value"])

@@ -15,6 +15,20 @@ UNKNOWN_CLOCK = declare(
     "check-pftrace.unknown_clock", Severity.DATA_LOSS, "no earlier snapshot relates the clock to the timeline"
 )
 
+CLOCK_TWICE = declare(
+    "check-pftrace.clock_twice", Severity.ERROR, "a snapshot reads one clock twice: Perfetto does not use the snapshot"
+)
+TIMELINE_BACK = declare(
+    "check-pftrace.timeline_back",
+    Severity.ERROR,
+    "the clock of the timeline reads less than in an earlier snapshot: Perfetto does not use the snapshot",
+)
+CLOCK_BACK = declare(
+    "check-pftrace.clock_back",
+    Severity.DATA_LOSS,
+    "an event on a clock that read less than in an earlier snapshot is dropped",
+)
+
 BOOTTIME = 6
 _SINCE_BOOT = ((BOOTTIME, 0), (3, 0))
 _SEQUENCE_CLOCKS = range(64, 128)
@@ -35,15 +49,27 @@ class Clocks:
         self._multipliers: dict[Clock, int] = {}
         self._running: dict[Clock, int] = {}
         self._offsets: dict[Clock, int] = {}
+        self._readings: dict[Clock, int] = {}  # the last ones, ns
+        self._back: set[Clock] = set()
         self._since_boot = False
 
-    def snapshot(self, message: Fields, sequence: int) -> None:
-        """Note a ClockSnapshot message."""
+    def snapshot(self, message: Fields, sequence: int, packet: int) -> None:
+        """Note a ClockSnapshot message, in the packet of this number."""
         if not self._has_snapshot:
             self._has_snapshot = True
             if "primary_trace_clock" in message:
                 self._timeline = (message["primary_trace_clock"], 0)
-        readings = dict(self._read(entry, sequence) for entry in message.get("clocks", ()))
+        read = [self._read(entry, sequence) for entry in message.get("clocks", ())]
+        readings = dict(read)
+        if len(readings) < len(read):
+            self._diagnostics.add(CLOCK_TWICE, f"packet {packet}")
+            return
+        back = {clock for clock, ns in readings.items() if self._readings.get(clock, ns) > ns}
+        if self._timeline in back:
+            self._diagnostics.add(TIMELINE_BACK, f"packet {packet}")
+            return
+        self._back |= back
+        self._readings.update(readings)
         self._join(set(readings))
         for clock, ns in readings.items():
             self._offsets[clock] = readings.get(self._timeline, ns) - ns
@@ -75,6 +101,8 @@ class Clocks:
         clock = _clock(clock_id, sequence)
         if clock not in self._known:
             self._diagnostics.add(UNKNOWN_CLOCK, f"packet {packet}: clock {clock_id}")
+        elif clock in self._back:
+            self._diagnostics.add(CLOCK_BACK, f"packet {packet}: clock {clock_id}")
         if clock in self._running:
             timestamp = self._running[clock] = self._running[clock] + timestamp
         return timestamp * self._multipliers.get(clock, 1) + self._offsets.get(clock, 0)

@@ -227,7 +227,7 @@ class _Checker:
         elif kind == "track_descriptor":
             self._tracks.declare(packet["track_descriptor"], packet.get("machine_id", 0), self._position)
         elif kind == "clock_snapshot":
-            self._clocks.snapshot(packet["clock_snapshot"], packet.get("trusted_packet_sequence_id", 0))
+            self._clocks.snapshot(packet["clock_snapshot"], packet.get("trusted_packet_sequence_id", 0), self._position)
         elif kind == "perf_sample":
             self._sample(packet, sequence)
 
@@ -246,7 +246,7 @@ class _Checker:
             self._add(NO_SEQUENCE)
         if flags & _CLEARED:
             sequence = self._sequences[id] = _Sequence(cleared=True)
-        elif flags & _NEEDS and not sequence.cleared:
+        elif flags & _NEEDS and not sequence.cleared and packet.get("data") != "clock_snapshot":
             self._add(NOT_CLEARED)
         if "trace_packet_defaults" in packet:
             defaults = packet["trace_packet_defaults"]

@@ -254,7 +254,8 @@ class PacketReader:
         members = dict(fields(data))
         plain = members.keys() <= _REPEATABLE
         sequence = self._sequence(members, plain)
-        if not sequence.cleared and unsigned(members.get(_FLAGS, 0)) & _NEEDS_STATE:
+        needs_state = unsigned(members.get(_FLAGS, 0)) & _NEEDS_STATE and _CLOCKS not in members  # as in Perfetto
+        if needs_state and not sequence.cleared:
             self._out.skip(NO_STATE, self._number, f"sequence {sequence.number}")
             return
         if self._plain is not None and (_EVENT in members or _SAMPLE in members):
