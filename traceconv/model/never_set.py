@@ -120,7 +120,7 @@ class AtZero(Struct):
         return is_left
 
     def _is_declared(self, slices: Slices) -> Mask:
-        """Return which slices are of the categories of which the format declares what its writer leaves."""
+        """Return which slices are of a category whose unmeasured times the format declares."""
         if not self.marks.unmeasured:
             return np.zeros(len(slices.ts), bool)
         return slices.of(re.compile(self.marks.unmeasured).fullmatch)
