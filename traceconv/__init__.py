@@ -29,6 +29,7 @@ if TYPE_CHECKING:
         TimePoint,
         parse_constraints,
     )
+    from traceconv.align.device_bounds import DeviceBound
     from traceconv.align.duration_layout import Placement
     from traceconv.align.identity import Identity, Together
     from traceconv.align.inputs import HostsApart
@@ -102,15 +103,15 @@ if TYPE_CHECKING:
 __all__ = [
     "Activity", "Alignment", "AlignmentError", "AmbiguousAlignment", "AmbiguousFormat", "Anchor", "Args", "Builder",
     "Causality", "Check", "ClockConstraint", "ClockDomain", "ClockKind", "ClockLine", "ClockMap", "ClockSnapshot",
-    "Collectives", "Column", "Constraints", "Counters", "EventPoint", "Expanded", "Flows", "Frame", "Frames", "Head",
-    "HostsApart", "Identified", "Identity", "Importer", "ImporterFailed", "InconsistentClocks", "Input", "InputError",
-    "Instants", "Level", "Limits", "Logs", "LostData", "Machine", "MalformedInput", "Match", "Matched", "Message",
-    "NameMap", "NothingRead", "Output", "OutputError", "PairEstimate", "PairLine", "Placement", "Policy", "Questions",
-    "ReceiptLine", "Recording", "Result", "Samples", "Section", "SeveralErrors", "Slices", "Source", "SourceInfo",
-    "Survey", "TimePoint", "Together", "Trace", "TraceconvError", "Track", "TrackKind", "Tracks", "UnrecognizedFormat",
-    "UnrecognizedInput", "UnrelatedClocks", "UnverifiedAlignment", "UsageError", "Verdict", "Window", "__version__",
-    "clocks", "convert", "estimate", "expand", "export", "formats", "frames", "identify", "merge", "parse_constraints",
-    "read", "report", "write",
+    "Collectives", "Column", "Constraints", "Counters", "DeviceBound", "EventPoint", "Expanded", "Flows", "Frame",
+    "Frames", "Head", "HostsApart", "Identified", "Identity", "Importer", "ImporterFailed", "InconsistentClocks",
+    "Input", "InputError", "Instants", "Level", "Limits", "Logs", "LostData", "Machine", "MalformedInput", "Match",
+    "Matched", "Message", "NameMap", "NothingRead", "Output", "OutputError", "PairEstimate", "PairLine", "Placement",
+    "Policy", "Questions", "ReceiptLine", "Recording", "Result", "Samples", "Section", "SeveralErrors", "Slices",
+    "Source", "SourceInfo", "Survey", "TimePoint", "Together", "Trace", "TraceconvError", "Track", "TrackKind",
+    "Tracks", "UnrecognizedFormat", "UnrecognizedInput", "UnrelatedClocks", "UnverifiedAlignment", "UsageError",
+    "Verdict", "Window", "__version__", "clocks", "convert", "estimate", "expand", "export", "formats", "frames",
+    "identify", "merge", "parse_constraints", "read", "report", "write",
 ]
 # fmt: on
 
@@ -126,6 +127,7 @@ _HOMES = (
     "io.source",
     "align.checks",
     "align.collective_matching",
+    "align.device_bounds",
     "align.duration_layout",
     "align.identity",
     "align.inputs",
