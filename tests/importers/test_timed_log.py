@@ -14,6 +14,7 @@ from tests import GROWTH_S
 from traceconv.align import align
 from traceconv.align.domains import zone_option
 from traceconv.errors import MalformedInput, TraceconvError, UsageError
+from traceconv.families.logs import _json as timed_json
 from traceconv.families.logs import log_times
 from traceconv.families.logs._fields import Fields, durations, read_fields
 from traceconv.families.logs.timed_log import TimedLog
@@ -102,6 +103,51 @@ def test_form_and_exact_time(read: Any, line: str, form: str, ns: int) -> None:
     assert form in trace.sources[0].notes[0].split()
     assert [one["ts"] for one in logs(trace)] == [ns, ns]
     assert logs(trace)[0]["text"].endswith("a")
+
+
+LATE = [
+    *(line for line, *_ in FORMS),
+    "1/22/2024 3:04:05 PM a",
+    "22/1/2024 3:04:05.25 p.m. a",
+    "Jan 2, 2024 3:04:05 PM a",
+]
+
+
+@pytest.mark.parametrize("line", LATE)
+def test_a_time_far_into_a_line_is_read_whole_or_not(line: str) -> None:
+    """Half a time looks like another one: without its zone, its PM or its last digits."""
+    near = [form for form in log_times.FORMS if form.find(b"y " + line.encode())]
+    for form in near:
+        first = form.find(b"y " + line.encode())
+        assert first is not None
+        for before in range(100, 450):
+            for behind in (b"", b" z" * 300):
+                found = form.find(b"y" * before + b" " + line.encode() + behind)
+                begins = before + first.start() - 1
+                assert (found is not None) == (begins < 200)
+                assert found is None or found.groupdict() == first.groupdict()
+
+
+@pytest.mark.parametrize("before", range(150, 202))
+def test_a_time_is_not_cut_where_the_search_ends(read: Any, before: int) -> None:
+    lines = [f"y 01/22/2024 3:04:0{i}.987654 PM a" for i in range(9)]
+    lines[4] = "y" * (before - 2) + lines[4]
+    trace = read("\n".join(lines))
+    assert [one["ts"] - logs(trace)[0]["ts"] for one in logs(trace)] == [
+        i * S for i in range(9) if i != 4 or before < 200
+    ]
+    field = timed_json.TimeField("time", log_times.Kind.LOCAL, log_times.ORDERS["month/day/year"])
+    text = {"time": lines[4]}
+    if before < 200:
+        assert field.read(text, field.reader) - field.read({"time": lines[0]}, field.reader) == 4 * S
+        assert field.step_ns(text) == 1000
+
+
+def test_a_time_behind_a_long_field_is_read_whole_or_not() -> None:
+    form = log_times.compile_form("x%{skip}%H:%M:%S.%f")
+    found = [form.find(b"x" + b" " * blanks + b"03:04:05.987654 a") for blanks in range(350, 420)]
+    assert {match["frac"] for match in found if match is not None} == {b"987654"}
+    assert None in found
 
 
 @pytest.mark.parametrize("line", ["plain text", "1.5 2.5 3.5", "12345 text", "v2024.01.02 out", "a 1:2 b", "in 5 s"])

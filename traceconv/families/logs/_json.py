@@ -72,7 +72,7 @@ class TimeField(Struct, frozen=True):
         """Return the time in ns. Raises ValueError if there is none."""
         value = record.get(self.key)
         if self.form is not None and isinstance(value, str) and reader is not None:
-            match = self.form.pattern.search(value.encode(), 0, log_times.REACH)
+            match = self.form.find(value.encode())
             if match is not None:
                 return reader.read(log_times.groups_of(match))
         if self.form is None and isinstance(value, int | Decimal | str) and not isinstance(value, bool):

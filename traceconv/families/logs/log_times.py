@@ -43,8 +43,8 @@ _MIDNIGHT_NS = DAY_NS // 2
 _NEW_YEAR_NS = 183 * DAY_NS
 #: Any leap year: the calendar for dates of unknown year.
 _SOME_LEAP_YEAR = 2000
-#: A time is within this many bytes of the start of a line.
-REACH = 200
+#: A time begins within this many bytes of the start of a line. It is looked for in twice as many.
+_REACH = 200
 #: The header of glog, with a time of another form.
 _FILE_HEADER = (b"Log file created at:", b"Running on machine:", b"Running duration", b"Log line format:")
 #: Steps back of less than this happen when several threads write one log.
@@ -89,6 +89,13 @@ class Form(Struct, frozen=True):
     name: str
     kind: Kind
     pattern: re.Pattern[bytes]
+
+    def find(self, line: bytes) -> re.Match[bytes] | None:
+        """Return the first time in a line that begins near its start: as a whole, wherever it ends."""
+        match = self.pattern.search(line, 0, 2 * _REACH)
+        if match is None or match.start() >= _REACH:
+            return None
+        return match if len(line) <= 2 * _REACH else self.pattern.match(line, match.start())
 
 
 _TIME = rb":(?P<minute>\d\d):(?P<second>\d\d)(?>(?:[.,:](?P<frac>\d{1,9})\d*)?)"
@@ -321,7 +328,7 @@ class TimeReader:
 
 def step_ns(form: Form, line: bytes) -> int:
     """Return the resolution of the time in a line, ns."""
-    match = form.pattern.search(line, 0, REACH)
+    match = form.find(line)
     if match is None:
         return 1
     groups = groups_of(match)
@@ -409,7 +416,7 @@ def _fit(form: Form, lines: Sequence[bytes]) -> Fit:
     reader = TimeReader(form)
     times = []
     for line in lines:
-        match = form.pattern.search(line, 0, REACH)
+        match = form.find(line)
         if match is None:
             continue
         try:
@@ -425,7 +432,6 @@ def _fit(form: Form, lines: Sequence[bytes]) -> Fit:
 
 #: The forms of dates with month or day first.
 ORDERS = {form.name: form for form in FORMS if form.name in ("month/day/year", "day/month/year")}
-_SLASHED_DATE = ORDERS["month/day/year"].pattern
 #: The end and the start of a date next to a time of day.
 _DATE_BEFORE = re.compile(
     rb"(?:\d{1,4}([./-])\d{1,2}\1\d{1,4}|(?<!\d)(?:19|20)\d{6}|\b(?i:"
@@ -443,7 +449,7 @@ def date_order(lines: Iterable[bytes]) -> Form | None:
     """
     first, second = 0, 0
     for line in lines:
-        match = _SLASHED_DATE.search(line, 0, REACH)
+        match = ORDERS["month/day/year"].find(line)
         if match is not None:
             first += whole(match["month"]) > 12
             second += whole(match["day"]) > 12
@@ -456,7 +462,7 @@ def date_beside(form: Form, lines: Sequence[bytes]) -> str:
     """Return a date with its time of day, if most times of a form without dates are beside a date; else ""."""
     found, of = [], 0
     for line in lines:
-        match = form.pattern.search(line, 0, REACH)
+        match = form.find(line)
         if match is None:
             continue
         of += 1

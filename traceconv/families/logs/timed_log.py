@@ -241,7 +241,7 @@ class _TextReader:
         self._out = out
         self._times = times
         self._keep_time = keep_time
-        self._search = times.form.pattern.search
+        self._find = times.form.find
         self._writer = _Writer(out, lambda line: _text(plain(line)), real_tids)
         self.first = ""
 
@@ -252,7 +252,7 @@ class _TextReader:
 
     def _line(self, number: int, line: bytes) -> bool:
         line = plain(line)
-        match = self._search(line, 0, log_times.REACH)
+        match = self._find(line)
         if match is None:
             return False
         groups = log_times.groups_of(match)
@@ -576,7 +576,7 @@ def _json_field(lines: list[bytes], wanted: str) -> TimeField | None:
 
 def _step_ns(form: Form, sample: list[bytes]) -> int:
     """Return the finest step among the times of some lines."""
-    fitting = (line for line in sample if form.pattern.search(line, 0, log_times.REACH))
+    fitting = (line for line in sample if form.find(line))
     return min((log_times.step_ns(form, line) for line in fitting), default=1)
 
 
