@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
 import sys
 from pathlib import Path
 
@@ -31,6 +32,8 @@ PATTERNS = [
 ]
 SLOW = ["(a+)+$", "(a|aa)+$", "(.*)*,"]
 NAME = "a" * 60 + "!"
+#: Of each sign with which `re` may try several ways.
+SEVERAL_WAYS = ["a*", "a+", "a?", "a{1,2}", "a|b"]
 
 
 @pytest.mark.parametrize("how", ["search", "fullmatch"])
@@ -73,18 +76,69 @@ def test_what_the_hint_proposes_ends(pattern: str) -> None:
     assert UserPattern("--where", pattern).accepted([NAME, "aa"]) == [False, True]
 
 
-def test_a_python_that_does_not_start_is_no_slow_pattern(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    broken = tmp_path / "python3"
-    broken.write_text("#!/bin/sh\nexit 1\n")
-    broken.chmod(0o755)
-    monkeypatch.setattr(sys, "executable", str(broken))
-    assert UserPattern("--where", "a+").accepted(["ba", "b"]) == [True, False]
+PYTHON = Path(sys.executable).resolve()
 
 
-@pytest.mark.parametrize("executable", ["", "/usr/sbin/uwsgi", "/no/such/folder/python3"])
-def test_without_another_python_it_is_matched_here(executable: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def program(folder: Path, name: str, lines: str) -> str:
+    path = folder / name
+    path.write_text(f"#!/bin/sh\n{lines}\n")
+    path.chmod(0o755)
+    return str(path)
+
+
+@pytest.mark.parametrize(
+    ("lines", "why"),
+    [
+        ("exit 3", "exit code 3"),
+        ("kill -TERM $$", "signal 15"),
+        ("cat > /dev/null; printf -- -1", "exit code 0"),
+        (f'ulimit -v 4000; exec {PYTHON} "$@"', "(signal|exit code)"),
+    ],
+    ids=["fails", "killed", "stops early", "no memory"],
+)
+def test_without_a_limit_it_is_refused(lines: str, why: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "executable", program(tmp_path, "python3", lines))
+    with pytest.raises(UsageError, match=rf"^--where: no Python could match .*\({why}") as refused:
+        UserPattern("--where", "(a+)+$").accepted([NAME, "aa"])
+    assert "\n" not in refused.value.message
+    assert UserPattern("--where", "a").accepted(["ba", "b"]) == [True, False]  # needs none, as the hint says
+
+
+def test_the_last_resort_may_be_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "executable", "")
+    monkeypatch.setattr(sys, "base_prefix", "/no/such/folder")
+    with pytest.raises(UsageError, match="No such file"):
+        UserPattern("--where", "a+").accepted(["ba", "b"])
+
+
+@pytest.mark.parametrize("name", SEVERAL_WAYS)
+def test_each_sign_of_several_ways_needs_the_limit(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "executable", program(tmp_path, "python3", "exit 1"))
+    with pytest.raises(UsageError, match="within a limit"):
+        UserPattern("--where", name).accepted(["ab"])
+
+
+@pytest.mark.parametrize("executable", ["", "/usr/sbin/uwsgi", "/no/such/folder/python3", "/bin/interpreter"])
+def test_a_program_that_is_no_python_takes_the_installed_one(executable: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "executable", executable)
+    monkeypatch.setattr(user_pattern, "LIMIT_S", 0.1)
     assert UserPattern("--where", "a+").accepted(["ba", "b"]) == [True, False]
+    with pytest.raises(UsageError, match="takes too long"):
+        UserPattern("--where", "(a+)+$").accepted([NAME])
+
+
+@pytest.mark.parametrize("state", ["ignored", "blocked"])
+def test_the_signals_of_who_started_us_do_not_matter(state: str, tmp_path: Path) -> None:
+    signals = "[signal.SIGPROF, signal.SIGXCPU]"
+    said = f"[signal.signal(one, signal.SIG_IGN) for one in {signals}]"
+    if state == "blocked":
+        said = f"signal.pthread_sigmask(signal.SIG_BLOCK, {signals})"
+    code = (
+        f"import signal; {said}\nfrom traceconv.io import user_pattern as u\nu.LIMIT_S = 0.1\n"
+        f"u.UserPattern('--where', '(a+)+$').accepted(['{NAME}'])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert "takes too long" in done.stderr
 
 
 @pytest.mark.parametrize("pattern", ["(", "a{99999999999999999999}", "(" * 9999 + ")" * 9999])
