@@ -6,15 +6,19 @@ import json
 import random
 from pathlib import Path
 
+import numpy as np
 import pytest
 from click.testing import CliRunner
 
 from tests.golden import ROOT
 from traceconv import cli
 from traceconv.api import read
+from traceconv.families.rocprof import _exact_times
+from traceconv.families.rocprof._exact_times import NOT_EXACT
 from traceconv.io.source import Source
 from traceconv.io.spill import Memory
 from traceconv.model import columns, tables
+from traceconv.model.arg_bytes import Args
 from traceconv.model.columns import Column
 from traceconv.model.dump import dump
 from traceconv.reading import read_recognised, recognise
@@ -104,21 +108,76 @@ def test_counters_of_the_old_rocprof_without_times_are_summed_up(tmp_path: Path,
     assert "VALUBusy" not in row  # an average
 
 
+EXACT = (ROOT / "rocprof" / "v1-trace-exact" / "input.json").read_text(encoding="utf-8")
+
+
 @pytest.mark.parametrize(
     ("old", "new"),
     [
         ('"EndNs":"5000110999"', '"EndNs":"5000115999"'),  # not what dur was cut from
         ('"EndNs":"5000110999"', '"EndNs":"5000109099"'),  # before the start
+        ('"EndNs":"5000110999"', '"EndNs":"9999999999999999999"'),
         ('"BeginNs":"5000109100"', '"Begin":"5000109100"'),  # missing
-        ('"ts":"63"', '"ts":"66"'),  # from another start of the file
+        ('"BeginNs":"5000109100"', '"BeginNs":""'),
+        ('"BeginNs":"5000109100"', '"BeginNs":"50001x9100"'),
+        ('"BeginNs":"5000109100"', '"BeginNs":5000109100.5'),
+        ('"BeginNs":"5000109100"', '"BeginNs":"5000109100","more":{"BeginNs":"5000109100"}'),
+        ('"BeginNs":"5000109100"', '"Name":"\\"BeginNs\\":\\"5000109100\\""'),
+    ],
+)
+def test_what_chrome_json_holds_no_ns_of_keeps_whole_us(tmp_path: Path, old: str, new: str) -> None:
+    assert old in EXACT
+    whole, path = tmp_path / "whole.json", tmp_path / "results.json"
+    whole.write_text(EXACT, encoding="utf-8")
+    path.write_text(EXACT.replace(old, new), encoding="utf-8")
+    expected, trace = read(whole), read(path)
+    rows = trace.slices.ts.tolist()
+    assert [time for time in rows if time != 5_000_108_000] == [
+        time for time in expected.slices.ts.tolist() if time != 5_000_109_100
+    ]
+    at = rows.index(5_000_108_000)
+    assert (trace.strings[trace.slices.name[at]], trace.slices.dur[at]) == ("scale(float*, int)", 1000)
+    assert trace.clocks == expected.clocks
+    (said,) = (one for one in trace.sources[0].diagnostics if one.code is NOT_EXACT)
+    assert (said.count, said.code.kind.value) == (1, "notice")
+    assert not any(one.code is NOT_EXACT for one in expected.sources[0].diagnostics)
+
+
+def test_a_time_from_another_start_of_the_file_is_not_believed(tmp_path: Path) -> None:
+    path = tmp_path / "results.json"
+    path.write_text(EXACT.replace('"ts":"63"', '"ts":"66"'), encoding="utf-8")
+    trace = read(path)
+    assert 5_000_066_000 in trace.slices.ts
+    assert 5_000_063_500 not in trace.slices.ts
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("BeginNs", "Begin"),  # of an older rocprof: nothing to say
+        ('"BeginNs":"50001', '"Begin":"50001'),  # three of five
         (',{"ts":49,', ',{"ts":49,"ph":"i","pid":2,"tid":9877,"name":"mark"}\n,{"ts":49,'),  # no time in args
     ],
 )
 def test_the_times_of_chrome_json_stay_where_the_args_do_not_fit(tmp_path: Path, old: str, new: str) -> None:
-    text = (ROOT / "rocprof" / "v1-trace-exact" / "input.json").read_text(encoding="utf-8")
     path = tmp_path / "results.json"
-    path.write_text(text.replace(old, new), encoding="utf-8")
-    assert old in text
+    path.write_text(EXACT.replace(old, new), encoding="utf-8")
+    assert old in EXACT
     trace = read(path)
     assert min(trace.slices.ts) == 0
     assert [clock.name for clock in trace.clocks] == ["rocprof time"]
+    said = [one.count for one in trace.sources[0].diagnostics if one.code is NOT_EXACT]
+    assert said == ([] if old == "BeginNs" else [5])
+
+
+@pytest.mark.parametrize("quote", ['"', ""])
+def test_the_ns_are_read_in_any_order_and_wherever_they_are_kept(tmp_path: Path, quote: str) -> None:
+    digits = [0, 1, 5_000_063_500, 10**18 - 1, 10**18]
+    texts = [b'{"a":1,"BeginNs":%b%d%b}' % (quote.encode(), one, quote.encode()) for one in digits]
+    found = _exact_times._numbers(
+        Args([b"".join(texts[:2]), b"".join(texts[2:])]),
+        np.cumsum([0, *map(len, texts)])[:-1][::-1].astype(np.int64),
+        np.array([*map(len, texts)][::-1], np.int32),
+        b"BeginNs",
+    )
+    assert found.tolist() == [-1, 10**18 - 1, 5_000_063_500, 1, 0]
