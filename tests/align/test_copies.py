@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -72,6 +74,23 @@ def test_copies_in_a_wrong_zone_are_moved_as_the_first_one() -> None:
     wrong = view("b.json", work, 0, OWN, 1, (snap(EPOCH_NS + zone, 10**6, local),))
     lines = align([right, *copied(wrong, 3)]).receipt
     assert len({(line.verdict, line.offset_ns) for line in lines[1:]}) == 1
+
+
+@pytest.mark.parametrize("apart_ns", [0, 1, 10**9])
+def test_copies_that_files_put_at_different_times_are_compared(apart_ns: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    work, found = made(), list[dict[object, object]]()
+    one, other = copied(view("a.json", work, 0, OWN, 0, (snap(EPOCH_NS, 10),)), 2)
+    moved = view("a.json", work, 0, OWN, 0, (snap(EPOCH_NS + apart_ns, 10),))
+    first_copies = estimates._first_copies
+
+    def noted(*args: Any) -> Any:
+        found.append(first_copies(*args))
+        return found[-1]
+
+    monkeypatch.setattr(estimates, "_first_copies", noted)
+    with suppress(InconsistentClocks):
+        align([one, moved.with_tables(sources=other.sources)])
+    assert [len(each) for each in found] == [0 if apart_ns else 1]
 
 
 def test_files_of_other_content_are_compared(monkeypatch: pytest.MonkeyPatch) -> None:
