@@ -44,7 +44,7 @@ _NEW_YEAR_NS = 183 * DAY_NS
 #: Any leap year: the calendar for dates of unknown year.
 _SOME_LEAP_YEAR = 2000
 #: A time begins within this many bytes of the start of a line. It is looked for in twice as many.
-_REACH = 200
+REACH = 200
 #: The header of glog, with a time of another form.
 _FILE_HEADER = (b"Log file created at:", b"Running on machine:", b"Running duration", b"Log line format:")
 #: Steps back of less than this happen when several threads write one log.
@@ -92,10 +92,10 @@ class Form(Struct, frozen=True):
 
     def find(self, line: bytes) -> re.Match[bytes] | None:
         """Return the first time in a line that begins near its start: as a whole, wherever it ends."""
-        match = self.pattern.search(line, 0, 2 * _REACH)
-        if match is None or match.start() >= _REACH:
+        match = self.pattern.search(line, 0, 2 * REACH)
+        if match is None or match.start() >= REACH:
             return None
-        return match if len(line) <= 2 * _REACH else self.pattern.match(line, match.start())
+        return match if len(line) <= 2 * REACH else self.pattern.match(line, match.start())
 
 
 _TIME = rb":(?P<minute>\d\d):(?P<second>\d\d)(?>(?:[.,:](?P<frac>\d{1,9})\d*)?)"
