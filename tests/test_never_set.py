@@ -524,3 +524,29 @@ def test_columns_in_files_lose_the_same_rows(budget: int) -> None:
     assert trace.slices.origin[trace.flows.to_slice].tolist() == list(range(2, count, 4))
     balance = trace.sources[0].balance
     assert (balance.written, balance.skipped.total(), balance.even) == (count * 3 // 4, count // 4, True)
+
+
+@pytest.mark.parametrize(("begin", "left_out"), [(-100e6, 0), (-50e6, 0), (0.5, 3)])
+def test_a_device_record_is_left_out_only_long_before_all_others(begin: float, left_out: int, tmp_path: Path) -> None:
+    """Calls of length 0 among their neighbours have a time, however far below 0 all of them are."""
+    runtime = {"cat": "cuda_runtime", "args": {"correlation": 1}}
+    events = [event("cudaEventQuery", begin + 100 * at, 0, **runtime) for at in range(5)]
+    events += [event("aten::mm", begin + 100 * at + 5, 20, cat="cpu_op") for at in range(5)]
+    events += [event("kernel", -2452e6, 0, **runtime)] * left_out
+    (tmp_path / "x.json").write_text(json.dumps({"schemaVersion": 1, "traceEvents": events}))
+    trace = traceconv.read(tmp_path / "x.json")
+    assert trace.sources[0].format == "pytorch-kineto"
+    assert codes(trace).get("time.never_set", 0) == left_out
+    assert found(tmp_path / "x.json").get("check.never_set", 0) == left_out
+
+
+def test_a_flow_at_zero_beside_a_call_that_was_left_out_stays(tmp_path: Path) -> None:
+    events = [event("op", 0, 50, cat="cpu_op", tid=1)]
+    events += [event("cudaFree", 0, 0, cat="cuda_runtime", tid=1, args={"correlation": 1})]
+    events += [event("bwd", 100, 50, cat="cpu_op", tid=2)]
+    flow = {"name": "fwdbwd", "cat": "fwdbwd", "id": 5, "pid": 1}
+    events += [{"ph": "s", "ts": 0, "tid": 1, **flow}, {"ph": "f", "bp": "e", "ts": 100, "tid": 2, **flow}]
+    (tmp_path / "x.json").write_text(json.dumps({"schemaVersion": 1, "traceEvents": events}))
+    trace = traceconv.read(tmp_path / "x.json")
+    assert codes(trace) == {"time.never_set": 1}
+    assert len(trace.flows.origin) == 1

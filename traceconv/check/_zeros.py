@@ -10,7 +10,7 @@ import numpy as np
 
 from traceconv.check._report import declare
 from traceconv.model.diagnostics import KEPT_PLACES, Diagnostics, Severity
-from traceconv.model.never_set import FAR_NS, AtZero, Slices, earliest_left
+from traceconv.model.never_set import FAR_NS, AtZero, Slices, latest_left
 
 NEVER_SET = declare(
     "check.never_set",
@@ -46,10 +46,10 @@ class Zeros:
 
     def slice(self, ts: int, end: int, position: int, category: bytes = b"") -> None:
         """Note a slice; `category` is a JSON text."""
-        if ts:
+        if ts > -FAR_NS and ts:
             self.time(ts)
             self.time(end)
-        if not ts or ts <= -FAR_NS:
+        else:
             number = self._categories.setdefault(_text(category), len(self._categories))
             for column, value in zip(self._slices, (ts, end, position, number), strict=True):
                 column.append(value)
@@ -76,7 +76,9 @@ class Zeros:
         if at_zero.marks.is_output:  # traceconv has looked at the inputs
             return
         ts, end, position, category = (np.array(column, np.int64) for column in self._slices)
-        kept = (ts == 0) | (ts <= earliest_left(at_zero.marks))
+        kept = (ts == 0) | (ts <= latest_left(at_zero.marks))
+        at_zero.first = int(np.min(ts[~kept], initial=at_zero.first))
+        at_zero.last = int(np.max(end[~kept], initial=at_zero.last))
         ts, end, position, category = (column[kept] for column in (ts, end, position, category))
         end[end == _UNENDED] = self._last
         slices = Slices(ts, end - ts, category, list(self._categories))

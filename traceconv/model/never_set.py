@@ -79,7 +79,7 @@ class AtZero(Struct):
     """What makes 0 no time of a clock.
 
     Attributes:
-        first, last: the first and the last of the times that are not 0, ns.
+        first, last: the first and the last of the times that are neither 0 nor before `latest_left`, ns.
         marks: what the writer of the format does.
         zero: the zero of the clock, as the format states it.
         since_boot: whether readings in the file show that the clock counts from boot.
@@ -104,7 +104,7 @@ class AtZero(Struct):
 
     def never_set(self, slices: Slices) -> Mask:
         """Return which slices have no time."""
-        left = self._is_left(slices) | self._is_stretched(slices)
+        left = self._far_below(slices, self._is_left(slices)) | self._is_stretched(slices)
         return left | (slices.ts == 0) if self.is_no_time(slices) else left
 
     def _is_left(self, slices: Slices) -> Mask:
@@ -118,6 +118,15 @@ class AtZero(Struct):
             is_left = is_left | (slices.ts == 0) & slices.of(work.__contains__)
         is_left &= self._is_declared(slices)
         return is_left
+
+    def _far_below(self, slices: Slices, left: Mask) -> Mask:
+        """Return which of these slices are at 0, or long before all that is not among them."""
+        others = slices.ts[(slices.ts < 0) & ~left]
+        is_far: Mask = slices.ts == 0
+        if len(others) or self.first <= self.last:
+            is_far |= slices.ts <= np.min(others, initial=self.first) - FAR_NS
+        is_far &= left
+        return is_far
 
     def _is_declared(self, slices: Slices) -> Mask:
         """Return which slices are of a category whose unmeasured times the format declares."""
@@ -145,7 +154,7 @@ class AtZero(Struct):
         return max(after, spans * (self.last - self.first)) <= self.first <= self.last
 
 
-def earliest_left(marks: FormatMarks) -> int:
+def latest_left(marks: FormatMarks) -> int:
     """Return the latest time (ns) below 0 that can be the 0 of a device, converted by the writer of the format."""
     return -FAR_NS if marks.unmeasured else -_LATEST
 
@@ -182,7 +191,7 @@ class _Found:
 
     def __init__(self, tables: Tables, info: SourceInfo) -> None:
         self._tables, self._info = tables, info
-        latest = earliest_left(info.marks)
+        self._latest = latest = latest_left(info.marks)
         self._rows = {name: _rows_at_zero(tables.columns[name]["ts"].numbers(), latest) for name in _TABLES}
         self._clock_of = tables.tracks.column("clock")
         self._tracks = np.zeros(len(self._clock_of), bool)
@@ -223,16 +232,17 @@ class _Found:
         read = [(one.clock, one.ts) for one in snapshots] + [(one.other, one.other_ts) for one in snapshots]
         since_boot = clock.zero in SINCE_BOOT and any(one == clock and ts >= FAR_NS for one, ts in read)
         at_zero = AtZero(_LATEST, 0, marks, clock.zero, since_boot)
+        is_any_below = bool(np.any(self._column("slices", "ts")[self._rows["slices"]]))
         for name in _TABLES:
             ts, track = self._column(name, "ts"), self._column(name, "track")
             dur = self._column(name, "dur") if name == "slices" else None
             for rows in chunks(len(ts)):
-                others = (ts[rows] != 0) & (self._clock_of[track[rows]] == number)
+                others = (ts[rows] != 0) & (ts[rows] > self._latest) & (self._clock_of[track[rows]] == number)
                 times = ts[rows][others]
                 at_zero.first = int(np.min(times, initial=at_zero.first))
                 ends = times if dur is None else times + dur[rows][others]
                 at_zero.last = int(np.max(ends, initial=at_zero.last))
-                if at_zero.first < FAR_NS:  # 0 is a time, whatever follows
+                if at_zero.first < FAR_NS and not is_any_below:  # 0 is a time, whatever follows
                     return at_zero
         return at_zero
 
@@ -242,7 +252,6 @@ class _Found:
         kept = np.ones(self._tables.slice_count, bool)
         kept[self._rows["slices"]] = False
         numbers = np.where(kept, np.cumsum(kept) - 1, -1)
-        self._tracks[self._column("slices", "track")[self._rows["slices"]]] = True
         for name, rows in self._rows.items():
             if len(rows):
                 self._tables.drop(name, rows)
