@@ -120,7 +120,7 @@ def _check_of_pair(outer: ClockInput, inner: ClockInput, alignment: Alignment, n
     stated = all(
         (clock_map.bound_ns is not None or clock_map.verdict is Verdict.OK)
         and clock_map.verdict in (Verdict.OK, Verdict.ASSUMED)
-        and not (clock_map.two_hosts)
+        and not clock_map.two_hosts
         for clock_map in maps
     )
     if len(ranks) > 1 or not stated:
@@ -129,17 +129,17 @@ def _check_of_pair(outer: ClockInput, inner: ClockInput, alignment: Alignment, n
     others = alignment.others.get(inner.index, np.empty(0, np.int64))
     if len(others) and clock_map.by_user:
         inner = _part(inner, np.setdiff1d(np.arange(len(inner.trace.slices.ts)), others))
-    calls, by_user = _calls(*_in_windows(outer, inner, clock_map), clock_map, names), clock_map.by_user
+    by_user, apart = clock_map.by_user, others if clock_map.rests_on else others[:0]
+    calls = _calls(*_in_windows(outer, inner, clock_map), clock_map, names, apart)
     if calls is None:
         return None
-    calls = replace(calls, others=others if clock_map.rests_on else others[:0])
     check = _check(_at_best(calls) if by_user else calls, is_mixed=by_user and bool(len(others)))
     return structs.replace(
         check, contradictions=tuple(structs.replace(one, by_user=by_user) for one in check.contradictions)
     )
 
 
-def _calls(outer: ClockInput, inner: ClockInput, clock_map: ClockMap, names: NameMap) -> _Calls | None:
+def _calls(outer: ClockInput, inner: ClockInput, clock_map: ClockMap, names: NameMap, others: Array) -> _Calls | None:
     """Return the common work of two clocks, by the map from the inner to the outer one; None without any."""
     views = shared_work(outer.trace, outer.clock, inner.trace, inner.clock, names)
     if views is None:
@@ -154,7 +154,7 @@ def _calls(outer: ClockInput, inner: ClockInput, clock_map: ClockMap, names: Nam
     steps = sum(side.trace.clocks[side.clock].resolution_ns for side in (outer, inner))
     nest = nest_of(outer.trace, inner.trace, views)
     within = clock_map.stated_bound_ns + steps + _STICKING_OUT_NS
-    return _Calls(outer, inner, nest, operators, calls.take(some), rows[some], calls, within, np.empty(0, np.int64))
+    return _Calls(outer, inner, nest, operators, calls.take(some), rows[some], calls, within, others)
 
 
 def _at_best(calls: _Calls) -> _Calls:

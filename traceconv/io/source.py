@@ -466,11 +466,11 @@ def _is_packed(magic: bytes) -> bool:
 def _refuse_device(stream: IO[bytes], display: str) -> None:
     """Raise InputError for a device that may never end, as /dev/zero: any but a terminal and the empty one."""
     try:
-        status, ends = os.fstat(stream.fileno()), stream.isatty()
+        status, is_terminal = os.fstat(stream.fileno()), stream.isatty()
     except OSError:  # standard input that a caller replaced
         return
     is_device = stat.S_ISCHR(status.st_mode) or stat.S_ISBLK(status.st_mode)
-    if is_device and not ends and not os.path.samestat(status, os.stat(os.devnull)):
+    if is_device and not is_terminal and not os.path.samestat(status, os.stat(os.devnull)):
         raise InputError("is a device, expected a file or a pipe", hint="copy what is to be read to a file", at=display)
 
 

@@ -95,6 +95,9 @@ RUNTIME_API: Final = "cuda_runtime"
 DRIVER_API: Final = "cuda_driver"
 LAUNCH_FLOW: Final = "launch"
 
+#: The metrics of kernels that are averages, extremes, shares and ratios, so no counts: a pattern of their names.
+NO_COUNTS: Final = r"\w+\.(?:avg|max|min|pct|ratio|sum\.).*"
+
 #: The arg with the throughput of a copy, in 10**9 bytes per second.
 THROUGHPUT: Final = "throughput_gb_per_s"
 

@@ -544,7 +544,7 @@ class NsightCompute:
             r"\w+\.sum(?: \(.*\))?",
             inside="ncu",
             rows_are_calls=True,
-            others=r"\w+\.(?:avg|max|min|pct|ratio|sum\.).*",
+            others=_cupti.NO_COUNTS,
         ),
         totals=TotalsMarks(
             calls=("invocations",),

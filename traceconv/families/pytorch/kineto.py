@@ -36,6 +36,7 @@ from traceconv.families.chrome.event import Event, members_of, text_of
 from traceconv.families.chrome.events import EMPTY_EVENT, ChromeEvents, pid_and_tid
 from traceconv.families.chrome.flows import FlowSteps
 from traceconv.families.chrome.json_reader import ChromeReader
+from traceconv.families.common import cupti
 from traceconv.families.importer import Match
 from traceconv.families.pytorch._collectives import declare_collectives
 from traceconv.io.source import Head, Source
@@ -120,7 +121,7 @@ class PytorchKineto:
         counts=CountMarks(
             ("cuda_profiler_range",),
             r"\w+__\w+\.sum|kineto__\w+",
-            others=r"\w+\.(?:avg|max|min|pct|ratio|sum\.).*",
+            others=cupti.NO_COUNTS,
         ),
         unmeasured="|".join((*_ON_DEVICE, "cuda_runtime", "cuda_driver", "Runtime")),
         early_at_zero=True,
