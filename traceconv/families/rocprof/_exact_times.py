@@ -47,10 +47,10 @@ def take_exact_times(out: Builder) -> bool:
     whole = np.flatnonzero(~exact)
     if others or 2 * len(whole) >= len(ts):
         why = "an instant or counter has no ns" if others else "too few have them"
-        out.problem(NOT_EXACT, int(origin[0]), why, count=len(ts))
+        out.problem(NOT_EXACT, int(np.min(origin)), why, count=len(ts))
         return False
     if len(whole):
-        out.problem(NOT_EXACT, int(origin[whole[0]]), count=len(whole))
+        out.problem(NOT_EXACT, int(np.min(origin[whole])), count=len(whole))
     base = int(np.min(shift[exact])) // _US * _US
     begin, measured = np.where(exact, begin, ts + base), np.where(exact, measured, dur)
     del ts, dur, args_at, args_len, origin  # a column in use cannot be replaced
