@@ -105,6 +105,10 @@ JSON_RULES: dict[str, tuple[list[object], list[object]]] = {
         [complete(0, 9), event("s", 1, id=1), event("t", 2, id=1)],
         [complete(0, 9), event("s", 1, id=1)],
     ),
+    "flow_backward": (
+        [complete(0, 9), event("s", 2, id=1), event("f", 2, id=1, bp="e")],
+        [complete(0, 9), event("s", 2, id=1), event("f", 1, id=1, bp="e")],
+    ),
     "flow_started_twice": (
         [complete(0, 9), *(event(ph, ts, id=ts // 2, bp="e") for ts, ph in enumerate("sfsf"))],
         [complete(0, 9), *(event(ph, ts, id=1, bp="e") for ts, ph in enumerate("sfsf"))],
@@ -279,6 +283,10 @@ def test_bound_flows(tmp_path: Path) -> None:
     assert check_events(tmp_path, out, complete(2, 1, bind_id="0x1", flow_in=True)).counts["flows"] == 1
     assert codes(check_events(tmp_path, out)) == {"flow_without_end"}
     assert codes(check_events(tmp_path, complete(0, 1, bind_id="0x1", flow_in=True))) == {"flow_without_start"}
+    back = check_events(
+        tmp_path, complete(3, 1, bind_id="0x1", flow_out=True), complete(1, 1, bind_id="0x1", flow_in=True)
+    )
+    assert codes(back) == {"flow_backward"}
 
 
 def test_brackets_without_end(tmp_path: Path) -> None:

@@ -48,6 +48,7 @@ STRICTER = {
     "check-json.lone_surrogate",
     "check-json.surrogate_escape",
     "check-json.flow_without_slice",
+    "check-json.flow_backward",
 }
 
 
@@ -305,6 +306,39 @@ def test_flows_behind_slices(name: str, trace_processor: OpenTrace, tmp_path: Pa
     trace = read(tmp_path / "trace")
     drawn = trace.slices.ts[trace.flows.to_slice].tolist()
     assert drawn == [row["ts"] for row in shown]
+
+
+def ends_of_flow(*ends: tuple[str, int], **more: object) -> list[object]:
+    """A slice on each of two threads from 0 to 9, and a flow with its start on the first one."""
+    points = [event(ph, ts, id=1, tid=1 if ph == "s" else 2, **more) for ph, ts in ends]
+    return [complete(0, 9, tid=1), complete(0, 9, tid=2), *points]
+
+
+def bound(out: int, into: int) -> list[object]:
+    """A flow of version 2, whose start stands first in the file."""
+    ids = {"bind_id": "0x1"}
+    return [complete(out, 1, **ids, flow_out=True), complete(into, 1, **ids, flow_in=True, tid=3)]
+
+
+#: Flows, and whether they end behind their start.
+FLOWS_BACK: dict[str, tuple[list[object], bool]] = {
+    "end later": (ends_of_flow(("s", 1), ("f", 2), bp="e"), True),
+    "end earlier": (ends_of_flow(("s", 2), ("f", 1), bp="e"), False),
+    "step earlier": (ends_of_flow(("s", 2), ("t", 1)), False),
+    "end at once": (ends_of_flow(("s", 2), ("f", 2), bp="e"), True),
+    "end at once, but first in the file": (ends_of_flow(("f", 2), ("s", 2), bp="e"), False),
+    "bound later": (bound(1, 5), True),
+    "bound earlier": (bound(5, 1), False),
+}
+
+
+@pytest.mark.parametrize("name", FLOWS_BACK)
+def test_flows_that_end_before_they_start(name: str, trace_processor: OpenTrace, tmp_path: Path) -> None:
+    events, is_drawn = FLOWS_BACK[name]
+    report = check_bytes(tmp_path, text_of(events))
+    with trace_processor(tmp_path / "trace") as tp:
+        assert len(oracle.rows(tp, "select id from flow")) == is_drawn
+    assert {problem.code for problem in report.problems} == (set() if is_drawn else {"check-json.flow_backward"})
 
 
 @pytest.mark.parametrize("name", TOP_LEVEL)

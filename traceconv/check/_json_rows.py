@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from array import array
-from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 
 import numpy as np
@@ -17,6 +16,11 @@ from traceconv.model.trace import I64
 
 FLOW_NO_START = declare("check-json.flow_without_start", Severity.NOTICE, "a flow is continued, but was never started")
 FLOW_NO_END = declare("check-json.flow_without_end", Severity.NOTICE, "a flow is started, but never ends")
+FLOW_BACKWARD = declare(
+    "check-json.flow_backward",
+    Severity.DATA_LOSS,
+    "a flow ends before it starts, by time or place in the file: Perfetto does not draw it",
+)
 FLOW_TWICE = declare(
     "check-json.flow_started_twice", Severity.ERROR, "a flow id is started again; Perfetto counts that as an error"
 )
@@ -117,19 +121,16 @@ def _latest(ends: I64) -> I64:
     return np.append(np.maximum.accumulate(ends), _EARLIEST)
 
 
-def flow_problems(times: array[int], positions: array[int], starts: bytearray) -> Iterator[tuple[Code, int]]:
-    """Yield the problems of one flow id.
-
-    A finish at the time of the start, but before it in the file, is not a problem.
-    """
+def flow_problems(positions: array[int], starts: bytearray) -> Iterator[tuple[Code, int]]:
+    """Yield the problems of one flow id, given by its points in the order of time and file."""
     first = starts.find(1)
     if first < 0:
         yield from ((FLOW_NO_START, position) for position in positions)
         return
-    if 0 not in starts:
-        yield FLOW_NO_END, positions[first]
-    before = bisect_left(times, times[first])
-    yield from ((FLOW_NO_START, position) for position in positions[:before])
+    if 0 not in starts[first:]:
+        yield FLOW_BACKWARD if first else FLOW_NO_END, positions[first]
+    else:  # those before it may be of another flow
+        yield from ((FLOW_NO_START, position) for position in positions[:first])
     yield from ((FLOW_TWICE, positions[row]) for row in range(first + 1, len(starts)) if starts[row])
 
 

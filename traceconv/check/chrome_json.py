@@ -20,6 +20,7 @@ import msgspec
 
 from traceconv.check._events import UNREADABLE, is_list
 from traceconv.check._json_rows import (
+    FLOW_BACKWARD,
     FLOW_NO_END,
     FLOW_NO_START,
     INTEGER,
@@ -207,7 +208,7 @@ class _Checker:
         self._flows = Rows(4)  # ts, position, phase, id
         # By thread, for flows: ts, position, whether the next slice is enough instead of the enclosing one
         self._hooks: dict[bytes, Rows] = defaultdict(lambda: Rows(3))
-        self._bound = Rows(4)  # position, flow_out, flow_in, flow id
+        self._bound = Rows(5)  # ts, position, flow_out, flow_in, flow id
         self._texts = Texts()
         # Problems of short events of which nothing else is kept, and the number of their repetitions.
         self._short: dict[bytes, dict[Code, int]] = {}
@@ -281,8 +282,10 @@ class _Checker:
             self._diagnostics.add(MANY_SHAPES, f"event {position}")
         self._check_values(position, event)
         handler = self._handlers.get(event.get("ph", b""))
+        ts = self._time(position, event, "ts") if handler is not None else 0
+        if "bind_id" in event:
+            self._bind(position, event, ts)
         if handler is not None:
-            ts = self._time(position, event, "ts")
             if ts is not None and ts < 0:
                 self._diagnostics.add(NEGATIVE_TIME, f"event {position}: ts {_shown(event['ts'])}")
             if ts is not None:
@@ -333,8 +336,6 @@ class _Checker:
         id = event.get("id", b"")
         if event.get("ph") in _NEED_ID and id[:1] in _OF_NUMBERS and not is_int64(id):
             self._diagnostics.add(ID_RANGE, f"event {position}: id {_shown(id)}")
-        if "bind_id" in event:
-            self._bind(position, event)
 
     def _time(self, position: int, event: RawEvent, key: str) -> int | None:
         """Return a time in ns; None if it is invalid (and a problem, unless the schema reports it)."""
@@ -435,12 +436,13 @@ class _Checker:
         if thread is not None:
             self._hooks[thread].add(ts, position, to_next)
 
-    def _bind(self, position: int, event: RawEvent) -> None:
+    def _bind(self, position: int, event: RawEvent, ts: int | None) -> None:
         """Keep a flow of version 2, which is stated by a slice."""
         if b"true" not in (event.get("flow_in"), event.get("flow_out")):
             self._diagnostics.add(FLOW_NO_DIRECTION, f"event {position}")
         goes, comes = event.get("flow_out") == b"true", event.get("flow_in") == b"true"
-        self._bound.add(position, goes, comes, hash(event["bind_id"]))
+        if ts is not None:
+            self._bound.add(ts, position, goes, comes, hash(event["bind_id"]))
 
     # What needs all events.
 
@@ -504,24 +506,24 @@ class _Checker:
 
     def _finish_flows(self) -> None:
         for points in self._flows.groups():
-            times, positions, starts = array("q"), array("q"), bytearray()
-            for ts, position, is_start, _ in points:
-                times.append(ts)
+            positions, starts = array("q"), bytearray()
+            for _, position, is_start, _ in points:
                 positions.append(position)
                 starts.append(is_start)
-            for code, position in flow_problems(times, positions, starts):
+            for code, position in flow_problems(positions, starts):
                 self._diagnostics.add(code, f"event {position}")
             self._counts["flows"] += 0 in starts and 1 in starts
         for ends in self._bound.groups():
-            position, outs, ins, _ = next(ends)
-            for _, goes, comes, _ in ends:
+            _, position, outs, ins, _ = next(ends)
+            drawn = outs & ins
+            for _, _, goes, comes, _ in ends:
                 outs |= goes
                 ins |= comes
+                drawn |= outs & comes
             self._counts["flows"] += outs & ins
-            if not ins:
-                self._diagnostics.add(FLOW_NO_END, f"event {position}")
-            elif not outs:
-                self._diagnostics.add(FLOW_NO_START, f"event {position}")
+            if not drawn:
+                code = FLOW_BACKWARD if outs & ins else FLOW_NO_START if ins else FLOW_NO_END
+                self._diagnostics.add(code, f"event {position}")
 
 
 def _shown(text: bytes) -> str:
