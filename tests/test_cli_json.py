@@ -18,7 +18,7 @@ from traceconv.model.times import format_time
 
 KINETO = ROOT / "pytorch-kineto" / "cuda-streams" / "input.json"
 ONEDNN = ROOT / "onednn-verbose" / "torch-convnet-process" / "input.log"
-INPUTS = sorted(next(folder.glob("*/input.*")) for folder in ROOT.iterdir() if folder.name != "merge")
+INPUTS = sorted(next(folder.glob("*/input.*")) for folder in ROOT.iterdir() if folder.name not in ("align", "merge"))
 
 
 def printed(*arguments: object, exit_code: int = 0) -> dict[str, Any]:
