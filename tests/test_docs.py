@@ -45,7 +45,9 @@ def formats_document() -> str:
         "part of a timeline, or left out by an option; each section gives the reasons), or *notice* (for anything "
         "else). Tracks that a file declares but never uses are left out in all formats. Events whose time was never "
         "set, since their writer could not measure it and left 0, are *absent* (`time.never_set`): they are not drawn, "
-        "and no table counts them.",
+        "and no table counts them. Where a format does not declare what its writer leaves, 0 is a time, unless the "
+        "bulk of the times of its clock counts from 1970 or from boot, or begins a minute, and ten times its span, "
+        "after device work without a length at 0. `check` has the same rule.",
         formats_table(),
     ]
     for name, cls in importers().items():

@@ -24,7 +24,7 @@ from traceconv.io.spill import Memory
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import BOOTTIME, REALTIME, ClockDomain, Run, Zero
 from traceconv.model.marks import ANY_TOOL_MARKS, GPU_LAUNCHES, FormatMarks
-from traceconv.model.never_set import AtZero, Slices
+from traceconv.model.never_set import AtZero, BulkOfTimes, Slices
 from traceconv.model.trace import SourceInfo, Trace
 
 KINETO = ROOT / "pytorch-kineto"
@@ -38,6 +38,16 @@ def device_of(path: Path) -> dict[str, Any]:
     section = device(SliceTable(traceconv.read(path)))[0]
     (row,) = section.records()
     return row
+
+
+def runtime_call(ts: float, dur: float, name: str = "cudaEventQuery") -> dict[str, Any]:
+    return event(name, ts, dur, cat="cuda_runtime")
+
+
+def write_kineto(folder: Path, events: Events) -> Path:
+    path = folder / "trace.json"
+    path.write_text(json.dumps({"schemaVersion": 1, "traceEvents": events}))
+    return path
 
 
 def write(folder: Path, events: Events) -> Path:
@@ -296,6 +306,60 @@ def test_a_perfetto_trace_counts_from_boot_if_its_clocks_say_so(reading: int, le
     assert codes(traceconv.read(path)).get("time.never_set", 0) == left_out
 
 
+@pytest.mark.parametrize("ts", [0.5, -5])
+@pytest.mark.parametrize("count", [1, 10])
+def test_events_astray_do_not_hide_the_bulk(ts: float, count: int, tmp_path: Path) -> None:
+    astray = [event("astray", ts + number / 100, 0.001) for number in range(count)]
+    work = [event("work", 1_700_000_000_000_000 + 10 * number, 5) for number in range(30)]
+    path = write(tmp_path, [event("lost", 0, 3), *astray, *work])
+    assert codes(traceconv.read(path)) == {"time.never_set": 1}
+    assert found(path)["check.never_set"] == 1
+
+
+@pytest.mark.parametrize("own", ["pftrace", "json"])
+def test_outputs_of_traceconv_have_no_such_events(own: str, tmp_path: Path) -> None:
+    """The event astray is at 0 in the output, where nothing but the origin of the output shows that it is measured."""
+    work = [event("work", 1_700_000_000_000_000 + 10 * number, 5) for number in range(30)]
+    path, output = write(tmp_path, [event("astray", -5, 1), *work]), tmp_path / f"out.{own}"
+    traceconv.convert(path, output)
+    assert "check.never_set" not in found(output)
+    assert len(traceconv.read(output).slices.ts) == 31
+    if own == "json":
+        output.write_text(json.dumps(json.loads(output.read_bytes()) | {"metadata": {}}))
+        assert found(output)["check.never_set"] == 1
+
+
+def test_a_flow_at_zero_beside_a_slice_without_a_time(tmp_path: Path) -> None:
+    events = [
+        event("op", 0, 50, cat="cpu_op"),
+        event("lost", 0, 0, cat="gpu_memset"),
+        event("lost, too", 0, 0, cat="gpu_memset", tid=4),
+        event("back", 100, 50, cat="cpu_op", tid=3),
+        event("fwdbwd", 0, ph="s", cat="fwdbwd", id=5),
+        event("fwdbwd", 100, ph="f", cat="fwdbwd", id=5, tid=3, bp="e"),
+        event("ac2g", 100, ph="s", cat="ac2g", id=6, tid=3),
+        event("ac2g", 0, ph="f", cat="ac2g", id=6, tid=4, bp="e"),
+    ]
+    trace = traceconv.read(write_kineto(tmp_path, events))
+    assert codes(trace).items() >= {"time.never_set": 3, "kineto.half_flow": 1}.items()
+    assert "chrome.flow_unbound" not in codes(trace)
+    assert flows_of(trace) == {("op", 0, "back", 100_000): 1}
+
+
+def test_kernels_at_zero_far_from_all_others(tmp_path: Path) -> None:
+    """Kernels with a length, or at the 0 of a device on the clock of the host, count as those without a length at 0."""
+    whole = json.loads((KINETO / "never-set-kernels" / "input.json").read_bytes())
+    lost = [one for one in whole["traceEvents"] if one.get("ts") == 0]
+    path = tmp_path / "trace.json"
+    for change in ({"dur": 80}, {"ts": -2_452_000_000.0, "dur": 0}):
+        for one in lost:
+            one |= change
+        path.write_text(json.dumps(whole))
+        assert codes(traceconv.read(path)) == {"time.never_set": 10}
+        assert device_of(path)["window_ns"] == 9_980_000
+        assert found(path) == {"check.never_set": 10}
+
+
 # -- recordings of which some times are taken away: they answer as without these events --------------------------------
 
 
@@ -406,6 +470,15 @@ def test_zero_is_a_time_where_a_trace_begins(events: Events, tmp_path: Path) -> 
     assert "check.never_set" not in found(path)
 
 
+@pytest.mark.parametrize("first", [0, -50e6, -100e6, -9000e6])
+def test_calls_without_a_length_near_the_others(first: float, tmp_path: Path) -> None:
+    events = [event("op", first + 100 * number + 20, 5, cat="cpu_op") for number in range(5)]
+    events += [runtime_call(first + 100 * number, 0) for number in range(5)]
+    path = write_kineto(tmp_path, events)
+    assert codes(traceconv.read(path)) == {}
+    assert found(path) == ({"check-json.negative_time": 10} if first else {})
+
+
 def test_rows_without_times_are_at_no_zero() -> None:
     out = Builder(SourceInfo("x", "test"), BOOTTIME)
     out.totals(out.tracks.totals("sums"), "a row")
@@ -418,6 +491,7 @@ def test_rows_without_times_are_at_no_zero() -> None:
 
 
 KINETO_MARKS = FormatMarks(GPU_LAUNCHES, unmeasured="kernel", early_at_zero=True)
+CUPTI = FormatMarks(GPU_LAUNCHES, unmeasured=".*")
 GPU_TOOL = FormatMarks(GPU_LAUNCHES, unmeasured=".*", zero_before_work=True)
 ANY_TOOL = FormatMarks(any_tool=True)
 
@@ -454,7 +528,14 @@ def test_what_makes_zero_no_time(shown: AtZero, dur: list[int], is_no_time: bool
     ("shown", "some", "count"),
     [
         (AtZero(100 * S, 101 * S), slices(0, 5, 100 * S, 100 * S + 1, 101 * S - 1, 101 * S, 200 * S), 0),
-        (AtZero(100 * S, 101 * S, KINETO_MARKS), slices(5, 100 * S, 100 * S + 1, 101 * S, category="kernel"), 1),
+        (AtZero(100 * S, 101 * S, KINETO_MARKS), slices(5, 100 * S, 100 * S + 1, 101 * S, category="kernel"), 4),
+        (AtZero(59 * S, 60 * S, KINETO_MARKS), slices(5, 59 * S + 1, category="kernel"), 0),
+        (AtZero(10, 20, CUPTI), slices(0, 5, category="cuda_runtime"), 0),
+        (
+            AtZero(100 * S, 101 * S, CUPTI),
+            slices(0, 5, category="cuda_runtime"),
+            1,
+        ),
         (AtZero(5400 * S, 5401 * S), slices(0, 5, 5400 * S, 5400 * S + 1, 5401 * S - 1, 5401 * S, 9000 * S), 2),
         (AtZero(100 * S, 111 * S), slices(105 * S), 0),
         (AtZero(100 * S, 101 * S, ANY_TOOL_MARKS), slices(0, 5, category="kernel"), 1),
@@ -466,7 +547,7 @@ def test_what_makes_zero_no_time(shown: AtZero, dur: list[int], is_no_time: bool
         (AtZero(10, 20, KINETO_MARKS), slices(0, category="cpu_op"), 0),
         (AtZero(10, 20, GPU_TOOL), slices(0, 5, 15, category="kernel"), 3),
         (AtZero(10, 20, GPU_TOOL), slices(0, 5, 15, category="nvtx"), 1),
-        (AtZero(10, 20, FormatMarks(GPU_LAUNCHES, unmeasured=".*")), slices(0, 5, category="kernel"), 1),
+        (AtZero(10, 20, CUPTI), slices(0, 5, category="kernel"), 1),
     ],
 )
 def test_which_slices_have_no_time(shown: AtZero, some: Slices, count: int) -> None:
@@ -486,6 +567,17 @@ def test_a_format_declares_what_its_writer_leaves(categories: str, left: int) ->
     assert trace.sources[0].balance.even
 
 
+@pytest.mark.parametrize(
+    ("count", "first", "last"),
+    [(0, 2**63 - 1, 0), (1, 0, 5), (2, 0, 15), (3, 10, 15), (30, 100, 195), (500, 100, 4895)],
+)
+def test_the_bulk_of_times(count: int, first: int, last: int) -> None:
+    bulk, times = BulkOfTimes(), np.random.default_rng(1).permutation(count) * 10
+    for some in np.array_split(times, 7):
+        bulk.add(some, some + 5)
+    assert (bulk.first, bulk.last) == (first, last)
+
+
 def test_clocks_of_one_input_are_judged_apart() -> None:
     out = Builder(SourceInfo("x", "test"), NO_ONES)
     near = out.tracks.add("near")
@@ -497,9 +589,11 @@ def test_clocks_of_one_input_are_judged_apart() -> None:
     assert out.finish().slices.ts.tolist() == [0, 10, 500 * S]
 
 
-def test_an_end_that_was_never_set(tmp_path: Path) -> None:
-    base = 1_790_000_000_000_000
-    trace = traceconv.read(write(tmp_path, [event("open", base, -base), event("back", base, -5), event("a", base, 9)]))
+@pytest.mark.parametrize("base", [1, 59e6, 61e6, 1_790_000_000_000_000])
+def test_an_end_that_was_never_set(base: float, tmp_path: Path) -> None:
+    trace = traceconv.read(
+        write(tmp_path, [event("open", base, -base), event("back", base + 9, -5), event("a", base, 9)])
+    )
     assert codes(trace) == {"slice.end_never_set": 1, "slice.negative_duration": 1}
     assert [trace.slices.dur[names(trace).index(name)] for name in ("open", "back")] == [0, 0]
     row = names(trace).index("open")
@@ -538,15 +632,3 @@ def test_a_device_record_is_left_out_only_long_before_all_others(begin: float, l
     assert trace.sources[0].format == "pytorch-kineto"
     assert codes(trace).get("time.never_set", 0) == left_out
     assert found(tmp_path / "x.json").get("check.never_set", 0) == left_out
-
-
-def test_a_flow_at_zero_beside_a_call_that_was_left_out_stays(tmp_path: Path) -> None:
-    events = [event("op", 0, 50, cat="cpu_op", tid=1)]
-    events += [event("cudaFree", 0, 0, cat="cuda_runtime", tid=1, args={"correlation": 1})]
-    events += [event("bwd", 100, 50, cat="cpu_op", tid=2)]
-    flow = {"name": "fwdbwd", "cat": "fwdbwd", "id": 5, "pid": 1}
-    events += [{"ph": "s", "ts": 0, "tid": 1, **flow}, {"ph": "f", "bp": "e", "ts": 100, "tid": 2, **flow}]
-    (tmp_path / "x.json").write_text(json.dumps({"schemaVersion": 1, "traceEvents": events}))
-    trace = traceconv.read(tmp_path / "x.json")
-    assert codes(trace) == {"time.never_set": 1}
-    assert len(trace.flows.origin) == 1

@@ -35,7 +35,6 @@ from traceconv.model.shown import as_recorded
 from traceconv.model.tables import Enough
 from traceconv.model.trace import NO_TRACK, SourceInfo, Trace
 from traceconv.model.validate import validate
-from traceconv.writers.metadata import is_output
 
 NO_DATA = declare(
     "source.no_data", ProblemKind.NOTED, "the input holds no events and nothing else that could be drawn or kept"
@@ -246,7 +245,6 @@ def _read_by(importer: Importer, source: Source, info: SourceInfo, memory: Memor
     if not isinstance(source, Stream):
         _report_long_lines(source, builder.info)
     trace = builder.finish()
-    builder.info.written = is_output(trace.metadata)
     builder.info.room = source.limits.room(source.size)
     if builder.info.marks.is_output:
         trace = as_recorded(trace)

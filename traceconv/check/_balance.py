@@ -72,17 +72,16 @@ class Edges:
 
     def _note_zeros(self, ts: I64, pairs: dict[int, int], zeros: Zeros) -> None:
         """Note the slices from 0, and the times of the others."""
-        is_other = ts != 0
-        for row in np.flatnonzero(~is_other).tolist():
-            end = pairs.get(row)
-            if self._kinds[row] > 0 and end is None:
+        starts = np.flatnonzero(np.array(self._kinds, np.int64) > 0)
+        end_of = np.full(len(ts), -1)
+        end_of[list(pairs)] = list(pairs.values())
+        ends = ts[np.where(end_of[starts] < 0, starts, end_of[starts])]
+        zeros.times(ts[starts[ts[starts] != 0]], ends[ts[starts] != 0])
+        for row in starts[ts[starts] == 0].tolist():
+            if row in pairs:
+                zeros.slice(0, self._ts[pairs[row]], self._packets[row])
+            else:
                 zeros.unended(0, self._packets[row])
-            elif end is not None:
-                is_other[end] = False
-                zeros.slice(0, self._ts[end], self._packets[row])
-        if np.any(is_other):
-            zeros.time(int(np.min(ts[is_other])))
-            zeros.time(int(np.max(ts[is_other])))
 
     def _check_both_orders(self, by_time: list[int], place: str, diagnostics: Diagnostics) -> dict[int, int]:
         wrong = Diagnostics()

@@ -33,10 +33,14 @@ class Events:
         text: a text with a JSON list.
         begin: the position behind the opening bracket of the list.
         end: the position where its closing bracket is, or should be.
+
+    Attributes:
+        is_output: whether traceconv wrote the trace.
     """
 
     def __init__(self, text: memoryview, begin: int, end: int) -> None:
         self._text, self._begin, self._end = text, begin, end
+        self.is_output = False
 
     def batches(self) -> Iterator[list[msgspec.Raw]]:
         """Yield non-empty batches of undecoded events.

@@ -116,11 +116,22 @@ def _events_of_object(text: memoryview, diagnostics: Diagnostics) -> Events | No
     if inner is not None:
         info["traceEvents"] = []
         events, _ = list_of(inner)
+        events.is_output = _is_output(top.get("metadata"))
     if outside := _deletes(text) - (_deletes(inner) if inner is not None else 0):
         diagnostics.add(RAW_DELETE, "outside of traceEvents", outside)
     for problem in top_level_problems(info):
         diagnostics.add(SCHEMA, f"top level, {problem}")
     return events
+
+
+def _is_output(metadata: msgspec.Raw | None) -> bool:
+    """Return whether traceconv wrote a trace with these metadata; their values may be large."""
+    for key in ("traceconv", "sources"):
+        try:
+            metadata = raw_members.decode(metadata or b"").get(key)
+        except msgspec.DecodeError:
+            return False
+    return metadata is not None
 
 
 def _fact(key: str, raw: msgspec.Raw, diagnostics: Diagnostics) -> Any:

@@ -191,7 +191,7 @@ def check_chrome_json(data: bytes | bytearray, evidence: Callable[[AtZero], None
         count += len(batch)
     if not count:
         diagnostics.add(EMPTY_LIST if is_list(memoryview(data)) else NO_EVENTS)
-    return make_report("chrome-json", diagnostics, checker.finish(evidence))
+    return make_report("chrome-json", diagnostics, checker.finish(evidence, events.is_output))
 
 
 class _Checker:
@@ -219,6 +219,7 @@ class _Checker:
         self._counter_ids: dict[tuple[bytes, bytes], bytes] = {}
         self._tasks = Tasks()
         self._zeros = Zeros()
+        self._below = array("q")  # complete events below 0
 
     def _handlers_by_phase(self) -> dict[bytes, Callable[[int, RawEvent, int], None]]:
         by_letters = {
@@ -286,14 +287,14 @@ class _Checker:
         if "bind_id" in event:
             self._bind(position, event, ts)
         if handler is not None:
-            if ts is not None and ts < 0:
+            if ts is not None and ts < 0 and event["ph"] != b'"X"':
                 self._diagnostics.add(NEGATIVE_TIME, f"event {position}: ts {_shown(event['ts'])}")
             if ts is not None:
                 handler(position, event, ts)
         return handler is not None or "bind_id" in event
 
-    def finish(self, evidence: Callable[[AtZero], None]) -> dict[Counted, int]:
-        """Make the checks that need all events; return the counts."""
+    def finish(self, evidence: Callable[[AtZero], None], is_output: bool) -> dict[Counted, int]:
+        """Make the checks that need all events; return the counts. `is_output`: whether traceconv wrote the trace."""
         for text, times in self._again.items():
             for code, count in self._short[text].items():
                 self._diagnostics.add(code, count=times * count)
@@ -312,7 +313,10 @@ class _Checker:
         for of_one_id in self._async.groups():
             self._pair_async(of_one_id)
         self._finish_flows()
-        self._zeros.report(self._diagnostics, "event", evidence)
+        never_set = set(self._zeros.report(self._diagnostics, "event", evidence, is_output))
+        for position in self._below:
+            if position not in never_set:
+                self._diagnostics.add(NEGATIVE_TIME, f"event {position}")
         wanted = (EVENTS, SLICES, ASYNC_SLICES, INSTANTS, COUNTERS, FLOWS, THREADS)
         return {what: self._counts[what] for what in wanted}
 
@@ -373,6 +377,8 @@ class _Checker:
         self._first_complete = min(self._first_complete, position)
         self._earliest_complete = min(self._earliest_complete, ts)
         dur = self._time(position, event, "dur")
+        if ts < 0:
+            self._below.append(position)
         if dur is None:
             return
         self._zeros.slice(ts, ts + max(dur, 0), position, event.get("cat", b""))

@@ -190,6 +190,7 @@ class _Checker:
         self._names: dict[object, int] = {}
         self._flows: dict[int, list[tuple[int, int, bool]]] = defaultdict(list)
         self._zeros = Zeros()
+        self._is_output = False
 
     def _add(self, code: Any, detail: str = "") -> None:
         self._found.add(code, f"packet {self._position}: {detail}" if detail else f"packet {self._position}")
@@ -230,6 +231,9 @@ class _Checker:
             self._clocks.snapshot(packet["clock_snapshot"], packet.get("trusted_packet_sequence_id", 0), self._position)
         elif kind == "perf_sample":
             self._sample(packet, sequence)
+        elif kind == "trace_attributes":
+            attributes = packet["trace_attributes"].get("attribute", ())
+            self._is_output |= any(one.get("key") == b"traceconv.sources" for one in attributes)
 
     def _compressed(self, compressed: bytes) -> None:
         place, stream = f"packet {self._position}", _Inflating(compressed, self._unpacked)
@@ -414,7 +418,7 @@ class _Checker:
     def finish(self) -> dict[Counted, int]:
         """Make the checks that need all packets; return the counts."""
         tracks, slices = self._tracks.finish(self._zeros)
-        self._zeros.report(self._found, "packet", self._clocks.tell)
+        self._zeros.report(self._found, "packet", self._clocks.tell, self._is_output)
         for id, points in self._flows.items():
             points.sort()
             self._counts["flows"] += len(points) > 1

@@ -39,6 +39,7 @@ from traceconv.model.trace import (
     TrackKind,
 )
 from traceconv.model.tracks import BEYOND, NO_NUMBER, Tracks
+from traceconv.writers.metadata import is_output
 
 DEFAULT_CLOCK = ClockId(0)
 _TOTALS_STEP_NS = 1000
@@ -364,6 +365,7 @@ class Builder:
         Return what was left out; None if nothing was.
         """
         self.pair()
+        self.info.written = is_output(self.metadata)
         return leave_out_never_set(self.tables, self.info, self.clocks.domains, self.clocks.snapshots)
 
     def finish(self) -> Trace:

@@ -13,7 +13,6 @@ import numpy.typing as npt
 from traceconv.model.args import AnyArgs, as_bytes, join_args
 from traceconv.model.clocks import looks_like_unix_time
 from traceconv.model.diagnostics import ProblemKind, absent, declare
-from traceconv.model.never_set import FAR_NS
 from traceconv.model.times import LIMIT_NS
 from traceconv.model.trace import I32, I64, NO_CPU, SourceInfo
 
@@ -44,7 +43,7 @@ IMPOSSIBLE_CPU = declare(
 
 def possible_slice(info: SourceInfo, ts: int, dur: int, args: AnyArgs, at: int) -> tuple[int, int, bytes]:
     """Return start and duration (ns) of a slice, clamped to the range, and its args with a note of a change."""
-    if index(dur) < 0 and (looks_like_unix_time(-dur) or (dur == -ts and ts >= FAR_NS)):
+    if index(dur) < 0 and (looks_like_unix_time(-dur) or dur == -ts):
         info.problem(END_NEVER_SET, at)
         args, dur = join_args(args, {"unfinished": True}), 0
     elif dur < 0:

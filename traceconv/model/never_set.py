@@ -4,21 +4,21 @@ CUPTI states that a start and an end of 0 mean that no time could be collected (
 this 0 as if it were measured. Such an event would begin the timeline in 1970, count in every table, and seem to show
 how far clocks differ.
 
-In most traces 0 is a time as any other, so it takes evidence:
+In most traces 0 is a time as any other, so it takes evidence. Part of it is where the bulk of the times of the clock
+lies (`BulkOfTimes`), since single events may be astray:
 
-- the format declares what its writer leaves (`FormatMarks.unmeasured`): then these slices, without a length at 0, or
-  device work of any length where 0 is before all of it. A writer that converts times from the clock of a device to its
-  own has put this 0 long before its start;
-- the other times count from 1970, or the format or readings of clocks in the file state that they count from 1970 or
-  from boot: then every event at 0;
+- the format declares what its writer leaves (`FormatMarks.unmeasured`): then device work without a length at 0, and
+  where the bulk is far from 0, device work of any length at 0, all else without a length there, and slices that begin
+  there and end in the bulk. A writer that converts times from the clock of a device to its own has put this 0 before 0:
+  then slices without a length from which the bulk is far. Where 0 is before all device work, what is declared has no
+  time at 0, wherever the bulk is;
+- the bulk counts from 1970, or the format or readings of clocks in the file state that it counts from 1970 or from
+  boot: then every event at 0;
 - the format writes early times as 0 (`FormatMarks.early_at_zero`), slices without a length are at 0, none with one is,
-  and all other times are far away: then every event at 0, too;
-- in a format of any tool, device work without a length is at 0, and all other times are far away: then this work;
-- a slice from 0 ends among times that are all far from 0, or its length counts from 1970: then this slice. One that
-  ends before or with the others, or lasts as long as they do, may be what they are parts of. Where the format declares
-  nothing of the slice, it may be a long startup, so the others must look as if they counted from boot.
-
-An event with a start, whose end was never set, has a negative duration that leads to 0: it is drawn as unfinished.
+  and the bulk is far away: then every event at 0, too;
+- in a format of any tool, device work without a length is at 0, and the bulk is far away: then this work;
+- the length of a slice from 0 counts from 1970: then this slice. One that ends in a bulk far from 0 may be a long
+  startup, so where the format declares nothing of it, the bulk must look as if it counted from boot.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ from traceconv.model.trace import I64, SourceInfo
 
 NEVER_SET = absent(
     "time.never_set",
-    "the time of an event was never set (0), since its writer could not measure it: it is not on the timeline",
+    "the time of an event was never set, since its writer could not measure it: it is not on the timeline",
 )
 
-#: Zero is far from the other times if they begin later than this, ns, and later than so many times their span.
+#: A time is far from others if it is so long before them, ns, and so many times their span.
 FAR_NS = 60 * 10**9
 _FAR_SPANS = 10
 #: Times look as if they counted from boot if they begin later than this, ns, and later than so many times their span.
@@ -52,6 +52,8 @@ _BOOT_LIKE_SPANS = 1000
 _LONG_BEFORE = (Zero.UNIX_EPOCH, *SINCE_BOOT)
 _TABLES = "slices", "instants", "counters"
 _LATEST = np.iinfo(np.int64).max
+#: So many of the earliest and of the latest times, or a third of all if that is less, may be astray.
+_STRAYS = 10
 
 Mask = npt.NDArray[np.bool_]
 
@@ -75,11 +77,46 @@ class Slices(Struct):
         return np.isin(self.category, [one for one in occurring(self.category) if is_of(self.texts[one])])
 
 
+class BulkOfTimes:
+    """The times of a clock but for a few that may be astray: single events must not decide about all others."""
+
+    def __init__(self) -> None:
+        self._count = 0
+        self._earliest, self._latest = np.empty((2, 0), np.int64)
+
+    def add(self, starts: I64, ends: I64) -> None:
+        """Add events by their starts and ends, ns."""
+        self._count += len(starts)
+        self._earliest = _least(self._earliest, starts)
+        self._latest = -_least(-self._latest, -ends)
+
+    @property
+    def first(self) -> int:
+        """The start of the bulk, ns; the latest possible time if there are no times."""
+        return int(self._earliest[self._strays]) if self._count else _LATEST
+
+    @property
+    def last(self) -> int:
+        """The end of the bulk, ns; 0 if there are no times."""
+        return int(self._latest[self._strays]) if self._count else 0
+
+    @property
+    def _strays(self) -> int:
+        return min(_STRAYS, self._count // 3)
+
+
+def _least(known: I64, more: I64) -> I64:
+    """Return the least of these values, in order: one more than may be astray."""
+    if len(known) > _STRAYS:
+        more = more[more < known[-1]]
+    return np.sort(np.concatenate((known, more)))[: _STRAYS + 1]
+
+
 class AtZero(Struct):
     """What makes 0 no time of a clock.
 
     Attributes:
-        first, last: the first and the last of the times that are neither 0 nor before `latest_left`, ns.
+        first, last: where the bulk of the times begins and ends, ns.
         marks: what the writer of the format does.
         zero: the zero of the clock, as the format states it.
         since_boot: whether readings in the file show that the clock counts from boot.
@@ -91,72 +128,56 @@ class AtZero(Struct):
     zero: Zero = Zero.UNKNOWN
     since_boot: bool = False
 
+    def may_be_left(self, ts: I64, dur: I64) -> Mask:
+        """Return which slices may be without a time, by their starts and durations: they are no evidence."""
+        may_be: Mask = ts == 0
+        if self.marks.unmeasured:
+            may_be |= (ts < 0) & (dur == 0)
+        return may_be
+
     def is_no_time(self, slices: Slices) -> bool:
         """Return whether no event is at 0, given the slices there."""
         long_before = self.since_boot or (self.zero in _LONG_BEFORE and not self.marks.any_tool)
         if looks_like_unix_time(self.first) or (long_before and FAR_NS <= self.first <= self.last):
             return True
-        if not self.marks.early_at_zero or not self._is_far:
+        if not self.marks.early_at_zero or self._latest_far < 0:
             return False
-        here = slices.ts == 0
-        is_empty = slices.dur == 0
-        return bool(np.any(is_empty & here) and not np.any(here & ~is_empty & ~self._is_stretched(slices)))
+        is_unset = (slices.dur == 0) | self._is_left(slices)
+        here = is_unset[slices.ts == 0]
+        return bool(len(here) and np.all(here))
 
     def never_set(self, slices: Slices) -> Mask:
         """Return which slices have no time."""
-        left = self._far_below(slices, self._is_left(slices)) | self._is_stretched(slices)
+        left = self._is_left(slices)
         return left | (slices.ts == 0) if self.is_no_time(slices) else left
 
     def _is_left(self, slices: Slices) -> Mask:
-        """Return which slices are what the format declares as left without a time."""
-        is_left: Mask = slices.dur == 0
-        work = self.marks.launches.work if self.marks.launches is not None else ()
-        if not self.marks.unmeasured:
-            is_left &= self.marks.any_tool and self._is_far
-            return is_left & slices.of(work.__contains__)
-        if self.marks.zero_before_work:
-            is_left = is_left | (slices.ts == 0) & slices.of(work.__contains__)
-        is_left &= self._is_declared(slices)
-        return is_left
-
-    def _far_below(self, slices: Slices, left: Mask) -> Mask:
-        """Return which of these slices are at 0, or long before all that is not among them."""
-        others = slices.ts[(slices.ts < 0) & ~left]
-        is_far: Mask = slices.ts == 0
-        if len(others) or self.first <= self.last:
-            is_far |= slices.ts <= np.min(others, initial=self.first) - FAR_NS
-        is_far &= left
-        return is_far
-
-    def _is_declared(self, slices: Slices) -> Mask:
-        """Return which slices are of a category whose unmeasured times the format declares."""
-        if not self.marks.unmeasured:
-            return np.zeros(len(slices.ts), bool)
-        return slices.of(re.compile(self.marks.unmeasured).fullmatch)
-
-    def _is_stretched(self, slices: Slices) -> Mask:
-        """Return which slices have an end, but no start."""
-        is_stretched: Mask = (slices.dur >= UNIX_TIMES[0]) & (slices.dur < UNIX_TIMES[1])
-        ends_among_others: Mask = (slices.dur > self.first) & (slices.dur < self.last)
-        if self._is_far and not self._begins_at_least(_BOOT_LIKE_NS, _BOOT_LIKE_SPANS):
-            ends_among_others &= self._is_declared(slices)
-        if self._is_far:
-            is_stretched |= ends_among_others
-        is_stretched &= slices.ts == 0
-        return is_stretched
+        """Return which slices are themselves what a writer leaves without a time."""
+        ts, dur, marks = slices.ts, slices.dur, self.marks
+        at_zero, is_empty, is_far = ts == 0, dur == 0, ts <= self._latest_far
+        ends_in_bulk = at_zero & is_far & (dur > self.first) & (dur < self.last)
+        left: Mask = at_zero & (dur >= UNIX_TIMES[0]) & (dur < UNIX_TIMES[1])
+        left |= ends_in_bulk & self._is_like_boot
+        is_work = slices.of(marks.launches.work.__contains__) if marks.launches else np.array(not marks.any_tool)
+        if marks.unmeasured:
+            is_declared = slices.of(re.compile(marks.unmeasured).fullmatch)
+            is_far |= at_zero & marks.zero_before_work
+            left |= is_declared & is_far & (is_empty | ends_in_bulk)
+            left |= is_declared & is_work & at_zero & (is_empty | is_far)
+        elif marks.any_tool:
+            left |= is_work & at_zero & is_far & is_empty
+        return left
 
     @property
-    def _is_far(self) -> bool:
-        return self._begins_at_least(FAR_NS, _FAR_SPANS)
+    def _latest_far(self) -> int:
+        """The latest time (ns) from which the bulk is far."""
+        if self.first > self.last:  # there is none
+            return -_LATEST
+        return max(self.first - max(FAR_NS, _FAR_SPANS * (self.last - self.first)), -_LATEST)
 
-    def _begins_at_least(self, after: int, spans: int) -> bool:
-        """Return whether the other times begin this late, ns, and so many times their span after 0."""
-        return max(after, spans * (self.last - self.first)) <= self.first <= self.last
-
-
-def latest_left(marks: FormatMarks) -> int:
-    """Return the latest time (ns) below 0 that can be the 0 of a device, converted by the writer of the format."""
-    return -FAR_NS if marks.unmeasured else -_LATEST
+    @property
+    def _is_like_boot(self) -> bool:
+        return max(_BOOT_LIKE_NS, _BOOT_LIKE_SPANS * (self.last - self.first)) <= self.first <= self.last
 
 
 class LeftOut(Struct):
@@ -165,10 +186,26 @@ class LeftOut(Struct):
     Attributes:
         numbers: the new number of each slice, -1 for one that was left out.
         tracks: for each track, whether 0 is no time on it.
+        times: the starts of the slices that were left out, ns, in order and each once, and 0.
+        places: the places where only such slices begin, see `place`.
     """
 
     numbers: I64
     tracks: Mask
+    times: I64
+    places: I64
+
+    def is_no_time(self, ts: I64, track: I64) -> Mask:
+        """Return which points in time (ns) on tracks are those of slices that were left out, or are no times."""
+        is_none: Mask = np.isin(self.place(ts, track), self.places)
+        is_none |= (ts == 0) & self.tracks[track]
+        is_none &= track >= 0
+        return is_none
+
+    def place(self, ts: I64, track: I64) -> I64:
+        """Return a number for each time (ns) on a track, -1 where no slice of any track was left out at that time."""
+        number = np.minimum(np.searchsorted(self.times, ts), len(self.times) - 1)
+        return np.where(self.times[number] == ts, number * len(self.tracks) + track, -1)
 
 
 def leave_out_never_set(
@@ -178,7 +215,7 @@ def leave_out_never_set(
 
     Flows from and to these slices are left out, too.
     """
-    if info.marks.is_output:  # traceconv has looked at these inputs
+    if info.written:  # traceconv has looked at the inputs
         return None
     found = _Found(tables, info)
     if found.any:
@@ -191,10 +228,21 @@ class _Found:
 
     def __init__(self, tables: Tables, info: SourceInfo) -> None:
         self._tables, self._info = tables, info
-        self._latest = latest = latest_left(info.marks)
-        self._rows = {name: _rows_at_zero(tables.columns[name]["ts"].numbers(), latest) for name in _TABLES}
+        self._rows = {name: self._rows_to_judge(name) for name in _TABLES}
         self._clock_of = tables.tracks.column("clock")
         self._tracks = np.zeros(len(self._clock_of), bool)
+
+    def _rows_to_judge(self, table: str) -> I64:
+        found = [
+            rows.start + np.flatnonzero(self._may_be_left(table, rows))
+            for rows in chunks(len(self._column(table, "ts")))
+        ]
+        return np.concatenate(found) if found else np.empty(0, np.int64)
+
+    def _may_be_left(self, table: str, rows: slice) -> Mask:
+        ts = self._column(table, "ts")[rows]
+        dur = self._column(table, "dur")[rows] if table == "slices" else np.ones_like(ts)
+        return AtZero(0, 0, self._info.marks).may_be_left(ts, dur)
 
     @property
     def any(self) -> bool:
@@ -231,32 +279,40 @@ class _Found:
             return AtZero(0, 0, marks)
         read = [(one.clock, one.ts) for one in snapshots] + [(one.other, one.other_ts) for one in snapshots]
         since_boot = clock.zero in SINCE_BOOT and any(one == clock and ts >= FAR_NS for one, ts in read)
-        at_zero = AtZero(_LATEST, 0, marks, clock.zero, since_boot)
-        is_any_below = bool(np.any(self._column("slices", "ts")[self._rows["slices"]]))
+        bulk = BulkOfTimes()
         for name in _TABLES:
             ts, track = self._column(name, "ts"), self._column(name, "track")
-            dur = self._column(name, "dur") if name == "slices" else None
             for rows in chunks(len(ts)):
-                others = (ts[rows] != 0) & (ts[rows] > self._latest) & (self._clock_of[track[rows]] == number)
-                times = ts[rows][others]
-                at_zero.first = int(np.min(times, initial=at_zero.first))
-                ends = times if dur is None else times + dur[rows][others]
-                at_zero.last = int(np.max(ends, initial=at_zero.last))
-                if at_zero.first < FAR_NS and not is_any_below:  # 0 is a time, whatever follows
-                    return at_zero
-        return at_zero
+                others = (self._clock_of[track[rows]] == number) & ~self._may_be_left(name, rows)
+                times = ends = ts[rows][others]
+                if name == "slices":
+                    ends = times + self._column(name, "dur")[rows][others]
+                bulk.add(times, ends)
+        return AtZero(bulk.first, bulk.last, marks, clock.zero, since_boot)
 
     def leave_out(self) -> LeftOut:
         """Leave out what was found, and count it."""
         self._count()
         kept = np.ones(self._tables.slice_count, bool)
         kept[self._rows["slices"]] = False
-        numbers = np.where(kept, np.cumsum(kept) - 1, -1)
+        left_out = self._left_out(kept)
         for name, rows in self._rows.items():
             if len(rows):
                 self._tables.drop(name, rows)
-        self._tables.renumber_slices(numbers)
-        return LeftOut(numbers, self._tracks)
+        self._tables.renumber_slices(left_out.numbers)
+        return left_out
+
+    def _left_out(self, kept: Mask) -> LeftOut:
+        """Return what is left out, by which slices are kept."""
+        gone, numbers = self._rows["slices"], np.where(kept, np.cumsum(kept) - 1, -1)
+        ts, track = self._column("slices", "ts"), self._column("slices", "track")
+        left_out = LeftOut(numbers, self._tracks, distinct_values(np.append(ts[gone], 0)), gone)
+        places = distinct_values(left_out.place(ts[gone], track[gone]))
+        for rows in chunks(len(ts)) if len(gone) else ():
+            others = left_out.place(ts[rows], track[rows])[kept[rows]]
+            places = places[~np.isin(places, others)]
+        left_out.places = places
+        return left_out
 
     def _count(self) -> None:
         """Count the events: a counter may have several values of one event, or repeat one that is an instant."""
@@ -278,9 +334,3 @@ class _Found:
             self._info.skip(NEVER_SET, origin, name)
         if count > len(events):
             self._info.skip(NEVER_SET, count=count - len(events))
-
-
-def _rows_at_zero(ts: I64, latest: int) -> I64:
-    """Return the rows whose time (ns) is 0, or `latest` or before."""
-    found = [rows.start + np.flatnonzero((ts[rows] == 0) | (ts[rows] <= latest)) for rows in chunks(len(ts))]
-    return np.concatenate(found) if found else np.empty(0, np.int64)

@@ -451,7 +451,7 @@ class _Resolution:
 
 def _with_time(columns: dict[str, npt.NDArray[Any]], left_out: LeftOut, out: Builder) -> dict[str, npt.NDArray[Any]]:
     """Return the steps without those whose time, or that of their slice, was never set, with the new slices."""
-    is_unset = (columns["ts"] == 0) & left_out.tracks[columns["track"]]
+    is_unset = left_out.is_no_time(columns["ts"], columns["track"])
     has_row = columns["row"] != _NO_SLICE
     columns["row"][has_row] = left_out.numbers[columns["row"][has_row]]
     is_counted = is_unset & (columns["counts"] != 0)
