@@ -31,7 +31,7 @@ METHODS = {one: one for one in ("match", "fullmatch", "search", "findall")}
 METHODS |= dict.fromkeys(("sub", "subn", "finditer", "split"), "findall")
 #: What a pattern runs over is shorter: a line that is passed on only below this length, the end of a file, its name.
 BOUNDED = {
-    "traceconv.families.furiosa._tables:_PANDAS": 1000,
+    "traceconv.families.furiosa_table:_PANDAS": 1000,
     "traceconv.families.chrome._viztracer_marks:_LAST_FUNCTION": 4096,
     "traceconv.families.vtune._external:_HOST": 4096,
 }

@@ -99,7 +99,6 @@ def test_same_bytes(case: Case, tmp_path: Path, temporary: Path) -> None:
     [
         "furiosa-table/csv",
         "furiosa-table/csv-odd-rows",
-        "furiosa-table/printed",
         "nsight-compute/details",
         "nsight-compute/old_two_processes_mixed",
         "rocprof/sdk-counters",

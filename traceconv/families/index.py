@@ -63,11 +63,11 @@ FORMATS = {
             *(b"average_run_time_in_ms", b"actspars", b'"iteration_times"', b'"benchmark_result"'),
         ),
     ),
-    "furiosa": Format("furiosa.trace:Furiosa", (b'"parent_span_id"', b'"nux"', b'"npu"')),
+    "furiosa": Format("furiosa:Furiosa", (b'"parent_span_id"', b'"nux"', b'"npu"')),
     "furiosa-table": Format(
-        "furiosa.table:FuriosaTable",
+        "furiosa_table:FuriosaTable",
         (
-            *(b"par1", b"leader_device,name,cycle", b"inference counts", b"parent_span_id", "╞".encode()),
+            *(b"leader_device,name,cycle", b"inference counts", b"parent_span_id", "╞".encode()),
             *(b"trace_id", b"thread.id", b"pe_index", b"npu total", b"npu iowait"),
             *(b"average elapsed(ns)", b"average_elapsed (ns)"),
         ),

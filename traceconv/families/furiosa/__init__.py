@@ -1,1 +1,0 @@
-"""FuriosaAI: traces and tables of the NPU runtime."""
