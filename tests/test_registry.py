@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import itertools
+import sqlite3
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +14,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
+from tests.golden import ROOT
 from traceconv import cli
 from traceconv.errors import AmbiguousFormat, InputError, UnrecognizedFormat, UsageError
 from traceconv.families import registry
@@ -188,6 +191,32 @@ def test_a_file_that_no_importer_reads(tmp_path: Path, head: bytes, what: str, h
     assert hint in error.value.hint
     command = error.value.hint.partition(": traceconv ")[2]
     assert not command or CliRunner().invoke(cli.cli, command.split()).exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("tables", "what", "hint"),
+    [
+        (("HIP", "COPY", "OPS", "KERN"), "first rocprof", "results.json"),
+        (("KERN",), "first rocprof", "results.csv"),
+        (("rocpd_string_0", "rocpd_info_node_0", "rocpd_kernel_dispatch_0"), "rocpd", "rocpd convert"),
+        (("KERNELS", "x_rocpd_info_node"), "", "--from"),
+    ],
+)
+def test_a_database_that_no_importer_reads(tmp_path: Path, tables: tuple[str, ...], what: str, hint: str) -> None:
+    path = tmp_path / "results.db"
+    with contextlib.closing(sqlite3.connect(path)) as database:
+        for name in tables:
+            database.execute(f'CREATE TABLE {name} ("BeginNs" INTEGER, "EndNs" INTEGER, "Name" TEXT)')
+    with pytest.raises(UnrecognizedFormat) as error:
+        identify(Source(path))
+    assert what in error.value.reason
+    assert hint in error.value.hint
+
+
+@pytest.mark.parametrize("case", ["v1-trace", "v1-kernels", "v1-counters", "two-processes", "sdk"])
+def test_what_the_hints_for_databases_of_rocprof_name_is_read(case: str) -> None:
+    (file,) = (ROOT / "rocprof" / case).glob("input.*")
+    assert identify(Source(file))[0].name == "rocprof"
 
 
 def test_a_session_of_the_visual_profiler_is_known_by_its_ending(tmp_path: Path) -> None:

@@ -216,6 +216,7 @@ class Closed(NamedTuple):
         hint: what is read instead.
         ending: the end of its name.
         is_form: whether the pattern is of a form that no log has: then it is not read as a log either.
+        table: a pattern of the name of a table that such a database has.
     """
 
     pattern: bytes
@@ -223,6 +224,12 @@ class Closed(NamedTuple):
     hint: str
     ending: str = ""
     is_form: bool = False
+    table: str = ""
+
+    def fits(self, head: Head) -> bool:
+        """Return whether an input is such a file."""
+        has_table = not self.table or any(re.match(self.table, name) for name in head.tables)
+        return bool(re.match(self.pattern, head.data)) and head.name.endswith(self.ending) and has_table
 
 
 #: A few lines before those that tell the format.
@@ -291,12 +298,28 @@ CLOSED = (
         "databases of nvprof are read: traceconv how nvprof",
         ending=".nvvp",
     ),
+    # After tblextr.py of rocprof, which fills its database and writes the others from it.
+    Closed(
+        b"SQLite format 3",
+        "the database of the first rocprof (results.db)",
+        "rocprof wrote what is in it into files beside it, which are read: results.json with the calls, kernels and "
+        "copies, results.csv with the kernels and counters: traceconv how rocprof",
+        table="KERN$",
+    ),
+    # After the guide of ROCprofiler-SDK to this format.
+    Closed(
+        b"SQLite format 3",
+        "a database of rocprofv3 (rocpd)",
+        "write its tables as CSV: rocpd convert --output-format csv -i FILE; or record with rocprofv3 --output-format "
+        "json: traceconv how rocprof",
+        table="rocpd_info_",
+    ),
 )
 
 
 def closed(head: Head, *, may_be_log: bool) -> Closed | None:
     """Return what an input is, if it is a known file that no importer reads. `may_be_log`: it could be read as one."""
-    known = (one for one in CLOSED if re.match(one.pattern, head.data) and head.name.endswith(one.ending))
+    known = (one for one in CLOSED if one.fits(head))
     return next((one for one in known if one.is_form or not may_be_log), None)
 
 

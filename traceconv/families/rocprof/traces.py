@@ -66,7 +66,7 @@ class Rocprof:
     title: ClassVar[str] = "AMD ROCm: rocprofv3 and rocprof traces"
     url: ClassVar[str] = "https://rocm.docs.amd.com/projects/rocprofiler-sdk/en/latest/how-to/using-rocprofv3.html"
     versions: ClassVar[str] = (
-        "rocprofv3 CSV and JSON (ROCm 6.2 to 7), CSV of rocprofv2, CSV and JSON of rocprof; no rocpd"
+        "rocprofv3 CSV and JSON (ROCm 6.2 to 7), CSV of rocprofv2, CSV and JSON of rocprof; no databases"
     )
     clock: ClassVar[ClockDomain] = CLOCK
     layer: ClassVar[Layer] = Layer.DEVICE
@@ -113,6 +113,8 @@ class Rocprof:
         "All kernels of RCCL have one name. Its calls name the operation, but return before it is done.",
         "Kernels without a start or end (0) are rows of a table without times; other such records are counted only.",
         "Addresses, code objects and samples of the program counter in the JSON are not read.",
+        "Databases are not read: `rocpd convert --output-format csv -i FILE` writes those of rocprofv3 as CSV, and the "
+        "first rocprof wrote results.json and results.csv beside its results.db.",
     )
     unrecorded = (
         "no AMD GPU was at hand. Public files of all three versions were read, too. "
