@@ -11,84 +11,76 @@ from tests.benchmarks.alignment import figures, rows, trials
 from tests.benchmarks.alignment.__main__ import header, main, measured, print_recordings
 from tests.benchmarks.alignment.record_activity import CASES
 from tests.benchmarks.alignment.recordings import Attempt, attempts, short_attempts, truth
+from tests.benchmarks.alignment.rows import all_rows
 from traceconv.align.geometry import Chain, Line
 
-REGIMES = (
-    "exact metadata or anchors",
-    "file name plus perf header only",
-    "timestamped sequences, simulated",
-    "timestamped sequences, recorded",
-    "durations only",
-    "perf samples against ONNX Runtime slices, narrowed by metadata, recorded",
-    "perf samples against ONNX Runtime slices, activity alone, recorded",
-    "samples at 1 kHz, narrowed by metadata, simulated",
-    "samples at 1 kHz, activity alone, idle gaps, simulated",
-    "the same with labels only, simulated",
-    "perf stat every 10 ms, idle gaps in view, recorded",
-    "perf stat every 10 ms, idle gaps in view, simulated",
-    "wrong alignment among accepted, simulated sequences",
-    "a clock slewed or set ahead while both record, simulated",
-    "within 20 ms of where a clock was set ahead, simulated",
-    "five to ten iterations, no metadata, recorded",
-    "five to ten iterations, named events with timestamps, simulated",
-    "five to ten iterations, slices and samples, simulated",
-    "exactly periodic input",
-    "24 equal layers an iteration, no jitter, calls missing",
-    "work a constant 10 to 200 µs after its calls",
-    "calls that run ahead of a queue",
-    "unrelated runs",
-    "two runs of one replayed schedule, timestamped sequences",
-    "unrelated runs, samples and slices",
-    "ranks of two jobs of one script, simulated",
-    "the clock of a host set in mid-run, simulated",
-    "hosts that drift by 110 to 600 ppm, simulated",
-    "devices up to 500 µs ahead of their hosts or behind, simulated",
-    "devices 1 and 3 ms ahead of their hosts that drift, simulated",
-    "options that move hosts, simulated",
-    "the clock of a log set ahead by 3 to 300 µs, simulated",
-    "the stated clock of a log set by 1 to 50 ms in its last tenth, simulated",
-    "the same without stated clocks, simulated",
-    "a log of two processes, simulated",
-    "the clock of a log 60 to 190 ppm too fast or slow, simulated",
-    "an --offset that is 50 µs to 30 s off, simulated",
-    "95 % bounds",
-    "95 % bounds, activity",
-    "10^5 events",
-    "80 s trace with 50 ppm",
-    "recordings, with and without metadata",
-)
-#: What must hold with any number of pairs; figures of a few pairs say little about the others.
-ALWAYS = {
-    "file name plus perf header only",
-    "perf samples against ONNX Runtime slices, narrowed by metadata, recorded",
-    "perf samples against ONNX Runtime slices, activity alone, recorded",
-    "perf stat every 10 ms, idle gaps in view, recorded",
-    "wrong alignment among accepted, simulated sequences",
-    "five to ten iterations, no metadata, recorded",
-    "exactly periodic input",
-    "24 equal layers an iteration, no jitter, calls missing",
-    "unrelated runs",
-    "two runs of one replayed schedule, timestamped sequences",
-    "unrelated runs, samples and slices",
-    "ranks of two jobs of one script, simulated",
-    "the clock of a host set in mid-run, simulated",
-    "hosts that drift by 110 to 600 ppm, simulated",
-    "devices up to 500 µs ahead of their hosts or behind, simulated",
-    "devices 1 and 3 ms ahead of their hosts that drift, simulated",
-    "options that move hosts, simulated",
-    "the clock of a log set ahead by 3 to 300 µs, simulated",
-    "the stated clock of a log set by 1 to 50 ms in its last tenth, simulated",
-    "the same without stated clocks, simulated",
-    "a log of two processes, simulated",
-    "the clock of a log 60 to 190 ppm too fast or slow, simulated",
-    "an --offset that is 50 µs to 30 s off, simulated",
-    "95 % bounds, activity",
-    "recordings, with and without metadata",
+#: The regime of each row, in the order of the table.
+REGIMES = {
+    "exact": "exact metadata or anchors",
+    "file-names": "file name plus perf header only",
+    "sequences": "timestamped sequences, simulated",
+    "sequences-recorded": "timestamped sequences, recorded",
+    "durations": "durations only",
+    "samples-recorded-narrowed": "perf samples against ONNX Runtime slices, narrowed by metadata, recorded",
+    "samples-recorded": "perf samples against ONNX Runtime slices, activity alone, recorded",
+    "samples-narrowed": "samples at 1 kHz, narrowed by metadata, simulated",
+    "samples": "samples at 1 kHz, activity alone, idle gaps, simulated",
+    "labels": "the same with labels only, simulated",
+    "bins-recorded": "perf stat every 10 ms, idle gaps in view, recorded",
+    "bins": "perf stat every 10 ms, idle gaps in view, simulated",
+    "wrong": "wrong alignment among accepted, simulated sequences",
+    "bends": "a clock slewed or set ahead while both record, simulated",
+    "beside-a-step": "within 20 ms of where a clock was set ahead, simulated",
+    "short-recorded": "five to ten iterations, no metadata, recorded",
+    "short": "five to ten iterations, named events with timestamps, simulated",
+    "short-samples": "five to ten iterations, slices and samples, simulated",
+    "periodic": "exactly periodic input",
+    "equal-layers": "24 equal layers an iteration, no jitter, calls missing",
+    "constant-latency": "work a constant 10 to 200 µs after its calls",
+    "queue": "calls that run ahead of a queue",
+    "unrelated": "unrelated runs",
+    "replayed": "two runs of one replayed schedule, timestamped sequences",
+    "unrelated-samples": "unrelated runs, samples and slices",
+    "two-jobs": "ranks of two jobs of one script, simulated",
+    "set-clocks": "the clock of a host set in mid-run, simulated",
+    "steep": "hosts that drift by 110 to 600 ppm, simulated",
+    "skewed": "devices up to 500 µs ahead of their hosts or behind, simulated",
+    "ahead": "devices 1 and 3 ms ahead of their hosts that drift, simulated",
+    "offsets": "options that move hosts, simulated",
+    "small-step": "the clock of a log set ahead by 3 to 300 µs, simulated",
+    "late-step": "the stated clock of a log set by 1 to 50 ms in its last tenth, simulated",
+    "late-step-unstated": "the same without stated clocks, simulated",
+    "two-processes": "a log of two processes, simulated",
+    "steep-log": "the clock of a log 60 to 190 ppm too fast or slow, simulated",
+    "wrong-option": "an --offset that is 50 µs to 30 s off, simulated",
+    "coverage": "95 % bounds",
+    "activity-coverage": "95 % bounds, activity",
+    "speed-5": "10^5 events",
+    "long": "80 s trace with 50 ppm",
+    "recordings": "recordings, with and without metadata",
 }
-
-
+#: What need not hold with a few pairs: the figures of those say little about the others.
+OF_MANY_PAIRS = {
+    "exact",
+    "sequences",
+    "sequences-recorded",
+    "durations",
+    "samples-narrowed",
+    "samples",
+    "labels",
+    "bins",
+    "bends",
+    "beside-a-step",
+    "short",
+    "short-samples",
+    "constant-latency",
+    "queue",
+    "coverage",
+    "speed-5",
+    "long",
+}
 #: Rows that the quick table leaves out. tests/align/test_containment.py tries some of the wrong clocks.
-TOO_LONG = ("10^6 events", "logs of a library whose stated clock is 0.5 to 20 ms wrong, recorded")
+TOO_LONG = {"10^6 events", "logs of a library whose stated clock is 0.5 to 20 ms wrong, recorded"}
 
 
 @pytest.fixture(scope="module")
@@ -96,26 +88,30 @@ def recorded() -> list[Attempt]:
     return attempts()
 
 
-def test_the_quick_table(
-    recorded: list[Attempt], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_rows_of_the_quick_table() -> None:
+    assert tuple(all_rows(3, True, [], [])) == tuple(REGIMES)
+    assert {row.regime for row in figures.load().rows} == {*REGIMES.values(), *TOO_LONG}
+
+
+@pytest.mark.parametrize("name", REGIMES)
+def test_a_row(name: str, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     long_trial = trials.long_trial
     monkeypatch.setattr(trials, "long_trial", lambda seed, iterations: long_trial(seed, min(iterations, 100)))
-    found = measured(3, True, recorded)
-    assert tuple(row.regime for row in found) == REGIMES
-    assert {row.regime for row in found if row.good} >= ALWAYS
-    for row in found:
-        assert (row.reached == rows.NOT_MEASURED) is (row.good is None)
-        assert row.goal
-    recorded_goals = {row.regime: row.goal for row in figures.load().rows}
-    for regime in TOO_LONG:
-        del recorded_goals[regime]
-    assert recorded_goals == {row.regime: row.goal for row in found}
-    print(*figures.table(found), sep="\n")
+    recorded = request.getfixturevalue("recorded") if name in rows.RECORDED else []
+    (row,) = measured(3, True, recorded, [name])
+    assert row.regime == REGIMES[name]
+    assert (row.reached == rows.NOT_MEASURED) is (row.good is None)
+    assert row.good or name in OF_MANY_PAIRS
+    assert row.goal == next(one.goal for one in figures.load().rows if one.regime == row.regime)
+
+
+def test_the_lines_of_the_table(recorded: list[Attempt], capsys: pytest.CaptureFixture[str]) -> None:
+    found = figures.load().rows
+    lines = figures.table(found)
+    assert len(lines) == 2 + len(found)
+    assert len({len(line) for line in lines}) == 1
     print_recordings(recorded)
-    lines = capsys.readouterr().out.splitlines()
-    assert len(lines) == 2 + len(REGIMES) + 2 + len(recorded)
-    assert len({len(line) for line in lines[: 2 + len(REGIMES)]}) == 1
+    assert len(capsys.readouterr().out.splitlines()) == 2 + len(recorded)
 
 
 def test_the_document_shows_what_is_recorded() -> None:
