@@ -22,8 +22,8 @@ _Table = TypeVar("_Table")
 
 def text_of_line(line: bytes) -> str:
     """Return a line as text, without its end, colours, and characters that a carriage return has overwritten."""
-    text = plain(line).decode("utf-8", "replace").rstrip("\r\n")
-    return text.rpartition("\r")[2]
+    text = (plain(line) if b"\x1b" in line else line).decode("utf-8", "replace").rstrip("\r\n")
+    return text.rpartition("\r")[2] if "\r" in text else text
 
 
 class OpenTables(Generic[_Table]):

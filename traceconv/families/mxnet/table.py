@@ -27,7 +27,7 @@ from typing import Any, ClassVar
 
 import msgspec
 
-from traceconv.families.common.idle_lines import BLANK, SPACE, IdleLines, holds, lines_but, literal
+from traceconv.families.common.text_lines import TextLines
 from traceconv.families.common.text_tables import NO_TIMELINE, OpenTables, text_of_line
 from traceconv.families.importer import Match
 from traceconv.io.shown import Counted
@@ -70,12 +70,6 @@ _JSON_OPEN = re.compile(r'\s*"(.*)"\s*:\s*\{\s*')
 _JSON_VALUE = re.compile(rf'\s*"(Count|Total|Min|Max|Avg)"\s*:\s*({_JSON_NUMBER})\s*+,?\s*+')
 _JSON_UNIT = re.compile(r'\s*"(Time|Memory)"\s*:\s*"([^"]*)"\s*+,?\s*+')
 _JSON_CLOSE = re.compile(r"[\s},]*")
-
-#: The starts of tables and JSON dumps; the starts of their rows; and their other lines.
-_BEGINS = holds(rb'(?:"(?:Time|Memory)"|Profile Statistics)')
-_FRAMES = rb"[=-]|Name  |" + SPACE + b"*Note|" + holds(b"counter items")
-_OTHERS, _OUTSIDE = lines_but(_BEGINS, or_blank=True), lines_but(_BEGINS, _FRAMES)
-_BETWEEN_ROWS = lines_but(_BEGINS, _FRAMES, holds(rb"[.\d]\d{4}"), holds(2 * SPACE + rb"[\d\x80-\xff]"))
 
 _MEMORY = "Device Storage"
 _COUNTERS = ("MXNet C API Calls", "MXNet C API Concurrency")
@@ -182,12 +176,6 @@ class _Json(msgspec.Struct):
         return kind != self.first and (not self.path or kind == "Memory")
 
 
-def _others_in_json(prefix: str) -> bytes:
-    """Return the pattern of lines inside a JSON dump that do not belong to it."""
-    begin = b"(?:" + literal(prefix) + b")?" + SPACE + b"*+"
-    return lines_but(_BEGINS, begin + rb'(?:"|[},])')
-
-
 class _Reader:
     """Reads one log into a builder."""
 
@@ -198,12 +186,15 @@ class _Reader:
         self._dumps = 0
         self._tracks: dict[tuple[int, str], TrackId] = {}
         self._units: dict[str, str] = {}
-        self._lines = IdleLines(out)
+        self._lines = TextLines(out)
+        self._before = ""  # the line before the current one
 
     def read(self, source: Source) -> None:
         for number, line in self._lines.read(source):
-            if not self._line(number, text_of_line(line)):
+            text = text_of_line(line)
+            if not self._line(number, text):
                 self._lines.others += 1
+            self._before = text
         if self._json is not None:
             self._out.problem(CUT, f"{source.name}: inside {' / '.join(self._json.path)!r}")
         if not self._dumps:
@@ -242,13 +233,8 @@ class _Reader:
             return self._merged(TABLE_HEADINGS)
         heading = self._tables.find(line)
         if heading is None:
-            return self._other(_OTHERS)
-        return self._table_line(number, heading[2], heading[1], heading[0] == "" and len(self._tables.all()) == 1)
-
-    def _other(self, like: bytes) -> bool:
-        """Count a line that belongs to no table."""
-        self._lines.other(like)
-        return True
+            return False
+        return self._table_line(number, heading[2], heading[1])
 
     def _merged(self, kind: Counted, count: int = 1) -> bool:
         self._out.balance.merged[kind] += count
@@ -256,29 +242,17 @@ class _Reader:
 
     # -- text -------------------------------------------------------------------------------------------------
 
-    def _table_line(self, number: int, line: str, table: _Text, is_alone: bool) -> bool:
-        """Read a line of an open table; return whether it is known.
-
-        Args:
-            is_alone: whether there is no other table, nor a prefix.
-        """
-        if is_alone and not table.numbers and self._lines.passed.strip():
-            table.title = text_of_line(self._lines.passed.rstrip().rpartition(b"\n")[2]).strip()
+    def _table_line(self, number: int, line: str, table: _Text) -> bool:
+        """Read a line of an open table; return whether it is known."""
         if _RULE.fullmatch(line):
             return self._rule(line, table)
         if _HEADING.fullmatch(line):
             table.numbers, table.is_memory = len(_UNIT.findall(line)), "(kB)" in line
             return self._merged(TABLE_HEADINGS)
         if not line.strip() or _NOTE.fullmatch(line):
-            if not table.numbers:
-                self._lines.merged(TABLE_HEADINGS, b"" if line.strip() else BLANK)
-                return True
             table.numbers = 0
             return self._merged(TABLE_HEADINGS)
         if not table.numbers:
-            if is_alone or table.title == line.strip():
-                table.title = line.strip()
-                return self._other(_OUTSIDE if is_alone else b"")
             table.title = line.strip()
             return False
         row = _ROW[3 if table.numbers == 3 else 4].fullmatch(line)
@@ -286,9 +260,9 @@ class _Reader:
             numbers = [double(text) for text in row.groups()[2:]]
             self._write(number, table.dump, row_of(table.section, row[1], whole(row[2]), numbers, table.is_memory))
         elif _LIKE_A_ROW.match(line):
-            self._lines.skip(BAD_ROW, number, line[:60])
+            self._out.skip(BAD_ROW, number, line[:60])
         else:
-            return self._other(_BETWEEN_ROWS if is_alone else b"")
+            return False
         return True
 
     def _rule(self, line: str, table: _Text) -> bool:
@@ -316,7 +290,7 @@ class _Reader:
     def _begin_json(self, prefix: str, kind: str) -> None:
         if self._json is not None:
             self._out.problem(CUT, f"inside {' / '.join(self._json.path)!r}")
-        if text_of_line(self._lines.before).removeprefix(prefix).strip() == "{":
+        if self._before.removeprefix(prefix).strip() == "{":
             self._lines.others -= 1  # the bracket that opens the document
             self._merged(JSON_LINES)
         self._dumps += 1
@@ -335,14 +309,11 @@ class _Reader:
         elif _JSON_CLOSE.fullmatch(line):
             return self._close(number, line.count("}"), document)
         else:
-            return self._other(_others_in_json(document.prefix))
+            return False
         return self._merged(JSON_LINES)
 
     def _close(self, number: int, brackets: int, document: _Json) -> bool:
         """Close objects; the line that closes an entry stands for it in the balance."""
-        if not brackets:
-            self._lines.merged(JSON_LINES, rb"[\s,]*\n")
-            return True
         counted = False
         for _ in range(brackets):
             if not document.path:

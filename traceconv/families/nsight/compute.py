@@ -31,9 +31,9 @@ import numpy.typing as npt
 
 from traceconv.errors import MalformedInput
 from traceconv.families.common import cupti as _cupti
-from traceconv.families.common.idle_lines import IdleLines, holds, lines_but, literal
 from traceconv.families.common.report_csv import DELIMITERS, fields_of, find_decimal_mark, number_of
 from traceconv.families.common.row_store import RowStore
+from traceconv.families.common.text_lines import TextLines
 from traceconv.families.common.text_tables import text_of_line
 from traceconv.families.importer import Match
 from traceconv.io.source import Head, Source
@@ -225,14 +225,12 @@ class _Reader:
         self._headings_by_line: dict[int, _Heading] = {}
         out.tables.kept_columns = [*out.tables.kept_columns, self._launches]
         self._mark = "."
-        self._lines = IdleLines(out)
-        self._others = _others([])  # the expression of lines of others
+        self._lines = TextLines(out)
         self._messages: dict[str, None] = {}
 
     def read(self) -> None:
         self._mark = find_decimal_mark(self._values())
         self._headings.clear()
-        self._others = _others([])
         balance = self._out.balance
         for number, line in self._lines.read(self._source):
             heading, text = self._place(text_of_line(line), number)
@@ -250,9 +248,7 @@ class _Reader:
         """Yield the measured values, which may tell the locale."""
         for number, line in self._lines.read(self._source, again=True):
             heading, text = self._place(text_of_line(line), number)
-            if heading is None:
-                self._lines.idle(_nothing, self._others)
-            elif heading.number != number:
+            if heading is not None and heading.number != number:
                 row = zip(heading.columns, fields_of(text, heading.delimiter), strict=False)
                 yield from (_first(value) for column, value in row if heading.is_value(column))
 
@@ -264,7 +260,6 @@ class _Reader:
             if heading is not None:
                 self._headings = [one for one in self._headings if one.prefix != heading.prefix] + [heading]
                 self._headings_by_line[number] = heading
-                self._others = _others(self._headings)
                 return heading, line
         for heading in self._headings:
             if line.startswith(heading.prefix) and _looks_like_a_row(line[len(heading.prefix) :], heading):
@@ -272,7 +267,7 @@ class _Reader:
         return None, line
 
     def _other_line(self, text: str) -> None:
-        self._lines.other(self._others)
+        self._lines.others += 1
         message = _MESSAGE.search(text)
         if message is not None and message[1] != "PROF":
             self._messages[f"ncu {message[1].lower()}: {message[2]:.300}"] = None
@@ -292,7 +287,7 @@ class _Reader:
         row = fields_of(text, heading.delimiter)
         wrong = _wrong(row, text, heading)
         if wrong:
-            self._lines.skip(BAD_ROW, number, wrong)
+            self._out.skip(BAD_ROW, number, wrong)
             return
         row = (row + [""] * len(heading.columns))[: len(heading.columns)]
         if not row[heading.name_at]:
@@ -450,11 +445,6 @@ def _numbers(column: npt.NDArray[np.int64], order: Order) -> Iterator[int]:
         yield from column[order[rows]].tolist()
 
 
-def _nothing(count: int) -> None:
-    """Count lines that are counted when they are read again."""
-    del count
-
-
 def _heading(prefix: str, text: str, number: int) -> _Heading | None:
     for delimiter in DELIMITERS:
         columns = fields_of(text, delimiter)
@@ -466,15 +456,6 @@ def _heading(prefix: str, text: str, number: int) -> _Heading | None:
 def _looks_like_a_row(text: str, heading: _Heading) -> bool:
     """Return whether a line is quoted, or has as many delimiters as a row: other output stands between rows."""
     return text.startswith('"') or text.count(heading.delimiter) >= heading.needed - 1
-
-
-def _others(headings: Sequence[_Heading]) -> bytes:
-    """Return the expression of lines that are neither heading nor row nor message."""
-    rows = (
-        b'%b(?:"|%b)' % (literal(one.prefix), holds(re.escape(one.delimiter.encode()), one.needed - 1))
-        for one in headings
-    )
-    return lines_but(holds(b"(?:Kernel Name|==)"), *rows, or_blank=True)
 
 
 def _wrong(row: Sequence[str], text: str, heading: _Heading) -> str:

@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from traceconv.families.common.idle_lines import DIGIT, SPACE, holds, lines_but
 from traceconv.families.nvprof._lines import Header
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import ClockDomain, Run, Zero
@@ -17,13 +16,6 @@ CLOCK = ClockDomain("start of nvprof", Zero.RUN_START, Run.MONOTONIC)
 _DEVICE = re.compile(r"(?P<name>.*) \((?P<number>\d+)\)")
 UNIFIED = "[Unified Memory"
 NONE = ("", "-")
-#: The starts of lines with a meaning other than rows: prefixes, headings, titles, legends.
-_KNOWN = (
-    holds(b"==")
-    + (rb'|[ \t\r\f\v"]*+(?:Start|Time|Type|Invocations|Device|Count|Critical|Thread|Domain|Range|Kernel)')
-    + rb"|Total |No |Regs|SSMem|DSMem|SrcMem|DstMem|CPU|GPU|\*|\(\*"
-)
-OTHERS = lines_but(_KNOWN)
 
 
 class Shape(NamedTuple):
@@ -55,18 +47,6 @@ class Table(msgspec.Struct):
     clock: ClockId | None = None
     awaits_units: bool = False
     shapes: dict[tuple[str, ...], Shape] = msgspec.field(default_factory=dict)
-    others: bytes = OTHERS
-
-
-def others_within(header: Header, *, has_units: bool) -> bytes:
-    """Return the expression of lines in a table that are neither rows nor titles; `has_units` if starts bear none."""
-    if header.timed:
-        unit = b"(?:[num]?s)?" if has_units else b"[num]?s"
-        return lines_but(_KNOWN, rb'[ \t"-]*%b[\d.,eE+\x80-\xff-]*%b*%b(?:%b|[\n,"])' % (DIGIT, SPACE, unit, SPACE))
-    if header.csv:
-        return lines_but(_KNOWN, holds(b",", len(header.columns) - 1))
-    gaps = len(header.columns) - 1 - (header.columns[0] == "Type")
-    return lines_but(_KNOWN, holds(b":" + 2 * SPACE), holds(2 * SPACE, gaps))
 
 
 class TextTracks:

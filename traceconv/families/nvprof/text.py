@@ -24,12 +24,12 @@ import msgspec
 
 from traceconv.families.common import cupti as _cupti
 from traceconv.families.common.ansi import plain
-from traceconv.families.common.idle_lines import BLANK, IdleLines
+from traceconv.families.common.text_lines import TextLines
 from traceconv.families.importer import Match
 from traceconv.families.nvprof import _lines as lines
 from traceconv.families.nvprof._lines import Header
 from traceconv.families.nvprof._text_launches import Pairs, Row, TextLaunches
-from traceconv.families.nvprof._text_tracks import CLOCK, NONE, UNIFIED, Shape, Table, TextTracks, others_within
+from traceconv.families.nvprof._text_tracks import CLOCK, NONE, UNIFIED, Shape, Table, TextTracks
 from traceconv.io.shown import Counted
 from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
@@ -71,6 +71,11 @@ _KERNEL = re.compile(r"\s*Kernel: (?P<name>.*)$")
 _LEGEND = re.compile(r"(?:Regs|SSMem|DSMem|SrcMemType|DstMemType|CPU|GPU|\*)[^:]{0,30}: |\(\*\)")
 _FAULTS = re.compile(r"Total (?P<what>.*): (?P<count>\d+)\s*$")
 _EMPTY = re.compile(r"No .* were profiled\.")
+#: The first words of these lines.
+_ABOUT = (
+    *("Thread", "Domain", "Range", "Device", "Kernel", "Regs", "SSMem", "DSMem", "SrcMem", "DstMem", "CPU", "GPU"),
+    *("*", "(*)", "Total", "No "),
+)
 _NO_TEXT = re.compile(rb"\{\s*[\"}]|\[\s*[\[{\"]|SQLite format")
 _DEPTH = re.compile(r"[|\s]*")
 _GROUP = re.compile(r"\s*(?P<type>[A-Z][A-Za-z ]*(?: \((?:excl|incl)\))?):\s{2,}(?P<row>.*)")
@@ -106,11 +111,6 @@ _LOWER = ("src", "dst")
 _MAX_SHAPES = 1 << 14
 
 
-def _cut_rows(header: Header) -> bytes:
-    """Return the expression of rows of a trace as CSV that end before the last cell."""
-    return rb'\d{1,9}(?:\.\d{1,9})?(?:,[^,\n\r\x1b"=]{0,99}+){0,%d}+\r?\n' % (len(header.columns) - 2)
-
-
 class _Reader:
     """Reads one text into a builder."""
 
@@ -125,13 +125,14 @@ class _Reader:
         self._rows = 0
         self._timed = 0
         self._tables: list[str] = []
-        self._lines = IdleLines(out)
+        self._lines = TextLines(out)
 
     def read(self, source: Source) -> None:
         """Read all lines."""
-        for number, line in self._lines.read(source):
-            self._line(number, plain(line))
-        if not self._lines.before.endswith(b"\n") and self._table.header is not None and not self._table.header.csv:
+        line = b""
+        for number, line in self._lines.read(source, keep_ends=True):
+            self._line(number, plain(line.rstrip(b"\r\n")))
+        if not line.endswith(b"\n") and self._table.header is not None and not self._table.header.csv:
             self._out.problem(NO_LINE_END)
         if not self._tables and not self._tracks.commands:
             raise source.malformed(
@@ -149,20 +150,20 @@ class _Reader:
             self._keep(TITLES)
             return
         text = line.decode("utf-8", "replace")
-        group = self._table.group
         if not text.strip():
-            self._lines.merged(BLANK_LINES, BLANK)
+            self._keep(BLANK_LINES)
         elif self._is_header(text):
             self._keep(HEADER_ROWS)
         elif self._table.header is None or not self._row(number, text):
             self._other_line(number, text)
-        if self._table.group != group:
-            self._lines.forget()
 
     def _keep(self, kind: Counted) -> None:
         self._out.balance.merged[kind] += 1
 
     def _other_line(self, number: int, text: str) -> None:
+        if not text.lstrip().startswith(_ABOUT):
+            self._lines.others += 1
+            return
         total = _FAULTS.match(text)
         if total is not None and self._table.title:
             self._out.totals(
@@ -172,12 +173,10 @@ class _Reader:
                 at=number,
             )
             self._out.balance.written += 1
-        elif self._is_context(text):
+        elif self._is_context(text) or _EMPTY.match(text) or (self._table.header is not None and _LEGEND.match(text)):
             self._keep(TITLES)
-        elif _EMPTY.match(text) or (self._table.header is not None and _LEGEND.match(text)):
-            self._lines.merged(TITLES)
         else:
-            self._lines.other(self._table.others)
+            self._lines.others += 1
 
     def _prefixed(self, prefix: re.Match[bytes]) -> None:
         pid = whole_of(prefix["pid"]) if prefix["pid"] else None
@@ -218,7 +217,6 @@ class _Reader:
             table.awaits_units = False
             table.units = lines.units_of(text, table.header, table.header_line)
             if table.units is not None:
-                table.others = others_within(table.header, has_units="Start" in table.units)
                 return True
         header = lines.header_of(text)
         if header is None:
@@ -226,7 +224,6 @@ class _Reader:
         if table.header is not None and header.timed:  # another table below the same title has a zero of its own
             table = self._table = Table(table.pid, table.title, group=table.group)
         table.header, table.header_line, table.units, table.awaits_units = header, text, None, True
-        table.others = others_within(header, has_units=False)
         self._tables.append(f"{table.title or 'table'}: {', '.join(header.columns)}")
         return True
 
@@ -251,11 +248,7 @@ class _Reader:
             return False
         cells = lines.joined(first, header) if header.csv else lines.cells_of(text, header)
         if cells is None:
-            detail, like = "", b""
-            if header.csv:
-                detail = f"{len(first)} of {len(header.columns)} cells"
-                like = _cut_rows(header) if lines.time_ns("0", self._unit("Start")) else b""
-            self._lines.skip(CUT_ROW, number, detail, like)
+            self._out.skip(CUT_ROW, number, f"{len(first)} of {len(header.columns)} cells" if header.csv else "")
             return True
         no_length = cells[1].strip() in NONE
         dur = None if no_length else lines.time_ns(cells[1].strip(), self._unit("Duration"))

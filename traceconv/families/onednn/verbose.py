@@ -24,7 +24,6 @@ from typing import ClassVar
 import numpy as np
 
 from traceconv import kernel
-from traceconv.families.common.idle_lines import IdleLines, holds, lines_but
 from traceconv.families.importer import Match, option
 from traceconv.families.onednn import _lines as lines
 from traceconv.families.onednn._lines import MARK, Kind, Malformed, Record, Shape
@@ -67,7 +66,6 @@ TIME_STEP = noted(
 )
 
 _JSON_START = re.compile(rb"\{\s*[\"}]|\[\s*[\[{\"]")
-_OTHERS = lines_but(holds(MARK), or_blank=True)
 #: The formats of programs that call oneDNN, or may do so.
 _RUNTIMES = (
     "pytorch-kineto",
@@ -101,15 +99,15 @@ class _Reader:
         self._versions = {b"", b"0", b"1"}
         self._markers: set[bytes] = set()
         self._other_lines = 0
-        self._lines = IdleLines(out)
         self._slices = 0
 
     def read(self, source: Source) -> None:
         if kernel.module("lines") is not None and source.is_whole:
             self._read_chunks(source)
         else:
-            for line in self._lines.read(source, keep_ends=True, again=True):
-                self._line(line.number, line.text)
+            for numbers, texts in source.batches():
+                for number, text in zip(numbers, texts, strict=True):
+                    self._line(number, text)
         if not self._markers:
             raise source.malformed(
                 "no oneDNN line found, expected lines that begin with onednn_verbose,",
@@ -191,7 +189,9 @@ class _Reader:
 
     def _single_line(self, repeated: RepeatedLines, data: bytes, at: int) -> int:
         """Read the line at a position; return the start of the next one."""
-        end, repeated.number = self._lines.look_at(data, at, self._line, repeated.number)
+        end = data.find(b"\n", at) + 1 or len(data)
+        self._line(repeated.number, data[at:end])
+        repeated.number += 1
         return end
 
     # -- single lines ---------------------------------------------------------------------------------------------
@@ -201,7 +201,7 @@ class _Reader:
         balance = self._out.balance
         records = lines.records(line) if MARK in line else []
         if not records:
-            self._lines.idle(self._add_others, _OTHERS)
+            self._add_others(1)
             return
         balance.read += 1
         written, lost = False, []

@@ -26,8 +26,8 @@ from typing import ClassVar, NamedTuple
 import msgspec
 
 from traceconv.families.common.ansi import plain
-from traceconv.families.common.idle_lines import BLANK, IdleLines, holds, lines_but
 from traceconv.families.common.json_document import JsonDocument
+from traceconv.families.common.text_lines import TextLines
 from traceconv.families.importer import Match
 from traceconv.families.openvino import _json as as_json
 from traceconv.io.source import Head, Source
@@ -81,12 +81,8 @@ _LOG = re.compile(rb"\[ ?(INFO|WARNING|ERROR|DEBUG) ?\] ?(.*)|(\[Step \d+/\d+\] 
 _TOOK = re.compile(rb"(.*?) took (\d+(?:[.,]\d+)?) (ns|us|ms|s)\b")
 _SECTION = re.compile(rb"Command line parameters|Configuration setup|Execution results(?: grouped by.*)?")
 _SETTING = re.compile(rb"([^;]+);([^;]*);?")
-_KNOWN = (
-    rb"\s*(?:layerName|Total|\"\s*\n|\[ ?(?:INFO|WARNING|ERROR|DEBUG|Step )|Command line|Configuration |Execution )",
-    holds(rb"(?:EXECUTED|NOT_RUN|OPTIMIZED_OUT)"),
-)
-#: Lines that are not of OpenVINO, outside of tables and in them, where rows may be cut.
-_OTHERS, _OTHERS_IN_TABLE = lines_but(*_KNOWN), lines_but(*_KNOWN, holds(b";"))
+#: The first characters of lines that are neither layers nor settings.
+_BEGINS = (b"layerName", b"Total ", b"Total;", b'"', b"[", b"Command line", b"Configuration", b"Execution results")
 _STEP_NS = 1000
 _UNITS = {b"ns": NS, b"us": US, b"ms": MS, b"s": S}
 _SYNTHETIC = (
@@ -145,34 +141,35 @@ class _Reader(msgspec.Struct):
 
     def _lines(self, source: Source) -> None:
         self.out.info.unit, self.out.balance.unit = "line", LINES
-        lines = IdleLines(self.out)
-        for number, line in lines.read(source):
+        skipped = self.out.balance.skipped
+        for number, line in TextLines(self.out).read(source):
             text = plain(line).strip()
             if not text:
-                lines.idle(self._blank, BLANK)
+                skipped[BLANK_LINES] += 1
             elif not self._line(number, text):
-                like = _OTHERS_IN_TABLE if self.section or self.block else _OTHERS
-                lines.problem(FOREIGN_LINE, number, OTHER_LINES, like)
-
-    def _blank(self, count: int) -> None:
-        self.out.balance.skipped[BLANK_LINES] += count
+                skipped[OTHER_LINES] += 1
+                self.out.problem(FOREIGN_LINE, number)
 
     def _line(self, number: int, text: bytes) -> bool:
         """Return whether the line is known. Each is counted once."""
-        if _HEADER.fullmatch(text) or _SORTED_HEADER.fullmatch(text) or _TOTAL_SHARE.fullmatch(text):
+        begins = text.startswith(_BEGINS)
+        is_layer = b"EXECUTED" in text or b"NOT_RUN" in text or b"OPTIMIZED_OUT" in text
+        if begins and (_HEADER.fullmatch(text) or _SORTED_HEADER.fullmatch(text) or _TOTAL_SHARE.fullmatch(text)):
             self.block = None
             self.out.balance.merged[HEADINGS] += 1
-        elif (match := _ROW.fullmatch(text) or _PRINTED.fullmatch(text)) is not None:
+        elif is_layer and (match := _ROW.fullmatch(text) or _PRINTED.fullmatch(text)) is not None:
             self._layer(number, match)
-        elif (match := _PRINTED_BY_TIME.fullmatch(text) or _SORTED_ROW.fullmatch(text)) is not None:
+        elif is_layer and (match := _PRINTED_BY_TIME.fullmatch(text) or _SORTED_ROW.fullmatch(text)) is not None:
             self._layer_by_time(number, match)
-        elif (match := _TOTAL.fullmatch(text)) is not None:
+        elif begins and (match := _TOTAL.fullmatch(text)) is not None:
             self._total(number, match)
-        elif (match := _LOG.fullmatch(text)) is not None:
+        elif begins and (match := _LOG.fullmatch(text)) is not None:
             self._log(number, match)
-        elif _SECTION.fullmatch(text):
+        elif begins and _SECTION.fullmatch(text):
             self.section = text.decode("utf-8", "replace")
             self.out.balance.merged[HEADINGS] += 1
+        elif b";" not in text:
+            return False
         elif self.section and (match := _SETTING.fullmatch(text)) is not None:
             self._setting(number, match)
         elif self.block is not None and _CUT_ROW.fullmatch(text):

@@ -24,7 +24,7 @@ from typing import Any, ClassVar
 
 import msgspec
 
-from traceconv.families.common.idle_lines import DIGIT, IdleLines, holds, lines_but
+from traceconv.families.common.text_lines import TextLines
 from traceconv.families.common.text_tables import NO_TIMELINE, OpenTables, text_of_line
 from traceconv.families.importer import Match
 from traceconv.io.shown import Counted
@@ -51,7 +51,6 @@ CUT = absent("pytorch-table.cut", "a table has no end: the text was cut, or some
 
 _GAP = "  "
 _RULE = re.compile(r"(?<!-)-{4,}+(?: {2}-{4,}+){3,}")
-_OTHERS = lines_but(holds(b"----  ----"), or_blank=True)
 _HEADING = re.compile(r"\s*Name {2,}(?:Overload Name {2,})?Self \w[\w ]*? (?:total )?%")
 #: Self CPU time total: 20.296ms     Self CUDA time total: 1.5s     (before 1.8: CUDA time total: 1.5s)
 _FOOTER = re.compile(r"((?:Self )?\w+ time total): (-?[\d.]++ ?[A-Za-z]\w*+)\s*")
@@ -161,16 +160,6 @@ class _Table(msgspec.Struct):
         return [_GAP.join(parts[: more + 1]), *parts[more + 1 :]] if more >= 0 else None
 
 
-def _others_within(table: _Table) -> bytes:
-    """Return the pattern of lines between the rows of a table that are neither rows nor cut rows."""
-    return lines_but(
-        holds(b"(?:----  ----|time total|%b(?:%%|[um]?s)(?: |\r?\n))" % DIGIT),
-        rb"[^\n]{%d}" % (table.starts[-1] + 1),
-        holds(b"  ", len(table.starts) - 1),
-        or_blank="Source Location" not in table.headings,
-    )
-
-
 class _Reader:
     """Reads one log into a builder."""
 
@@ -179,7 +168,7 @@ class _Reader:
         self._tables: OpenTables[_Table] = OpenTables()
         self._count = 0
         self._totals: list[dict[str, int]] = []
-        self._lines = IdleLines(out)
+        self._lines = TextLines(out)
 
     def read(self, source: Source) -> None:
         for number, line in self._lines.read(source):
@@ -203,7 +192,7 @@ class _Reader:
             return self._rule(line[: rule.start()], rule)
         heading = self._tables.find(line)
         if heading is None:
-            return self._other(_OTHERS)
+            return False
         prefix, table, rest = heading
         footer = _FOOTER.fullmatch(rest)
         if footer is not None and table.headings:
@@ -218,11 +207,6 @@ class _Reader:
         table.headings = _in_order(headings)
         self._count += 1
         return self._merged(TABLE_HEADINGS)
-
-    def _other(self, like: bytes) -> bool:
-        """Count a line that belongs to no table."""
-        self._lines.other(like)
-        return True
 
     def _merged(self, kind: Counted) -> bool:
         self._out.balance.merged[kind] += 1
@@ -266,8 +250,8 @@ class _Reader:
     def _misfit(self, number: int, table: _Table, line: str) -> bool:
         """Count a line that is not a row: as a cut row if it looks like one, else as other output."""
         if not line.strip() or not re.search(r"\d%(?: |$)|\d[um]?s(?: |$)", line):
-            return self._other(_others_within(table) if len(self._tables.all()) == 1 else b"")
-        self._lines.skip(BAD_ROW, number, line.strip()[:60])
+            return False
+        self._out.skip(BAD_ROW, number, line.strip()[:60])
         return True
 
     def _args(self, number: int, values: dict[str, str]) -> dict[str, Any]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from functools import cache
 from itertools import groupby
 from operator import itemgetter
 from typing import Any, NamedTuple
@@ -13,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from traceconv.families.common import cupti as _cupti
-from traceconv.families.common.idle_lines import EMPTY, SPACES, IdleRows, holds, lines_but
+from traceconv.families.common.text_lines import csv_rows
 from traceconv.families.rocprof._tracks import BAD_ROW, Tracks
 from traceconv.io.source import Source
 from traceconv.io.spill import forget as forget_mapping
@@ -39,12 +38,10 @@ _HEADINGS = (
     {"kernel_name", "counter_name", "counter_value"},
     {"index", "kernel_name", "gpu_id"},
 )
-#: The kind of each of them.
-_OF_HEADINGS = b"(?i:timestamp|ns|calls|counter|gpu.id)"
 #: What begins the lines of rocprof itself, which stand before a table or behind it.
-_OF_TOOL = b"(?i:rocprofiler|rpl): "
-_IS_OF_TOOL = re.compile(_OF_TOOL.decode())
-_MAY_BE_HEADING = re.compile(_OF_HEADINGS.decode())
+_OF_TOOL = re.compile("(?i:rocprofiler|rpl): ")
+#: What a heading contains.
+_OF_HEADINGS = re.compile("(?i:timestamp|ns|calls|counter|gpu.id)")
 #: Columns whose values are args under shorter names; all columns that have no other use are args as they are called.
 _ARGS = {
     "workgroup_size_x": "workgroup_x",
@@ -221,18 +218,19 @@ class Table:
         self._guids: dict[str, None] = {}  # the processes of a table of rocpd2csv
         self._agents_of: dict[str, str] = {}  # the agents of allocations by address
         self._counted = _Counted(out)
-        self._lines = IdleRows(out)
 
     def read(self, source: Source) -> None:
         """Read all rows."""
         header: list[str] | None = None
-        for number, cells in self._lines.rows(source, lambda error: [str(error)]):
+        balance = self._out.balance
+        for number, cells in csv_rows(source, lambda error: [str(error)]):
+            balance.read += 1
             if not cells:
-                self._lines.idle(self._blank, EMPTY)
-            elif header is None or _is_heading(cells):
-                header = self._heading(cells, number, header)
-            elif _IS_OF_TOOL.match(cells[0]):
-                self._lines.skip(FOREIGN_LINE, number)
+                balance.skipped[BLANK_LINES] += 1
+            elif _is_heading(cells):
+                header = self._heading(cells)
+            elif header is None or _OF_TOOL.match(cells[0]):
+                self._out.skip(FOREIGN_LINE, number)
             else:
                 self._row(dict(zip(header, cells, strict=False)), len(cells) < len(header), number)
         for kernel, count in self._counted.kernels():
@@ -242,20 +240,12 @@ class Table:
                 self._out.balance.merged[FURTHER_COUNTERS] += count - 1
         self._name_first_process()
 
-    def _blank(self, count: int) -> None:
-        self._out.balance.read += count
-        self._out.balance.skipped[BLANK_LINES] += count
-
-    def _heading(self, cells: list[str], number: int, before: list[str] | None) -> list[str] | None:
-        if _is_heading(cells):
-            self._out.balance.read += 1
-            self._out.balance.merged[HEADINGS] += 1
-            header = [_plain(cell) for cell in cells]
-            self._has_times |= not {"start_timestamp", "begin_ns"}.isdisjoint(header)
-            self._keys = {plain: _ARGS.get(plain, cell) for plain, cell in zip(header, cells, strict=True)}
-            return header
-        self._lines.skip(FOREIGN_LINE, number, like=_cut_rows(2))
-        return before
+    def _heading(self, cells: list[str]) -> list[str]:
+        self._out.balance.merged[HEADINGS] += 1
+        header = [_plain(cell) for cell in cells]
+        self._has_times |= not {"start_timestamp", "begin_ns"}.isdisjoint(header)
+        self._keys = {plain: _ARGS.get(plain, cell) for plain, cell in zip(header, cells, strict=True)}
+        return header
 
     def _row(self, row: dict[str, str], cut: bool, number: int) -> None:
         try:
@@ -266,9 +256,7 @@ class Table:
             else:
                 self._record(row, number)
         except (ValueError, KeyError) as error:
-            self._lines.skip(BAD_ROW, number, str(error), _cut_rows(len(self._keys)) if cut else b"")
-        else:
-            self._out.balance.read += 1
+            self._out.skip(BAD_ROW, number, str(error))
 
     def _sum(self, row: dict[str, str], number: int) -> None:
         if self._totals == NO_TRACK:
@@ -364,14 +352,8 @@ class Table:
         return {self._keys[key]: number_in(value) for key, value in row.items() if value}
 
 
-@cache
-def _cut_rows(columns: int) -> bytes:
-    """Return the expression of lines with fewer cells than there are columns that are not a heading."""
-    return SPACES + b"|" + lines_but(holds(b'"'), holds(b",", columns - 1), holds(_OF_HEADINGS), holds(_OF_TOOL))
-
-
 def _is_heading(cells: list[str]) -> bool:
-    if _MAY_BE_HEADING.search(",".join(cells)) is None:
+    if _OF_HEADINGS.search(",".join(cells)) is None:
         return False
     names = {_plain(cell) for cell in cells}
     return any(names >= needed for needed in _HEADINGS)

@@ -27,9 +27,9 @@ from msgspec import Raw
 from traceconv.families.chrome.document import misread_backslashes
 from traceconv.families.chrome.event import text_of
 from traceconv.families.chrome.lenient_json import Hopeless, Incomplete, repair_value
-from traceconv.families.common.idle_lines import DIGIT, IdleLines, holds, lines_but
 from traceconv.families.common.json_document import JsonDocument
 from traceconv.families.common.row_store import RowStore
+from traceconv.families.common.text_lines import TextLines
 from traceconv.families.tvm import _table as tables
 from traceconv.families.tvm import _text as text
 from traceconv.io.shown import Counted
@@ -61,8 +61,6 @@ _SUMS_ROW = re.compile(
     rb"\s*+(?P<name>\S(?:.*?\S)??)\s++(?P<count>\d+)\s+(?P<sum>[^/\s]+)/(?P<mean>[^/\s]+)/(?P<min>[^/\s]+)/(?P<max>\S+)\s*"
 )
 _SUMS_TOTAL = re.compile(rb"\s*Total Duration:? (?P<sum>\S+) us\..*")
-#: The starts of lines around tables.
-_KNOWN = (holds(rb"(?:Duration \(us\)|#OpName)"), rb"\s*Configuration")
 _TITLE = re.compile(rb"\S+(?: \S+)*")
 _JSON = re.compile(rb'\{\s*"(?:calls"\s*:\s*\[|device_metrics"\s*:|configuration"\s*:)')
 _CELL = re.compile(rb'"(?:microseconds|count|percent|ratio)"\s*:|"Duration \(us\)"\s*:')
@@ -342,17 +340,14 @@ def read_csv(source: Source, out: Builder) -> list[Report]:
     """Return the report of a CSV file."""
     report = Report(1, RowStore(out, Call), in_order=True)
     titles: list[str] = []
-    cut = b""  # the expression of lines with too few fields
-    lines = IdleLines(out)
-    for number, line in lines.read(source):
+    for number, line in TextLines(out).read(source):
         if not titles:
             titles = line.strip().decode("utf-8", "replace").split(",")
-            cut = lines_but(holds(b",", len(titles) - 1), or_blank=True) if len(titles) > 1 else b""
             out.balance.merged[TABLE_LINES] += 1
             continue
         cells = _csv_cells(line)
         if len(cells) != len(titles) or not line:
-            lines.skip(text.CUT_ROW, number, f"{len(cells)} fields, expected {len(titles)}", cut)
+            out.skip(text.CUT_ROW, number, f"{len(cells)} fields, expected {len(titles)}")
             continue
         call = Call(number)
         for title, cell in zip(titles, cells, strict=True):
@@ -365,6 +360,8 @@ def read_csv(source: Source, out: Builder) -> list[Report]:
 
 def _csv_cells(line: bytes) -> list[Cell | None]:
     """Return the fields of a line; None for those that the call does not have."""
+    if b'"' not in line:
+        return [Cell("count", value) if value else None for value in line.split(b",")]
     cells: list[Cell | None] = []
     at = 0
     while at <= len(line):
@@ -421,7 +418,7 @@ class TextReader:
         self._in_totals = False
         self._settings: dict[str, str] | None = None
         self._sums: Report | None = None  # the table of a version before 0.8 that is being read
-        self._lines = IdleLines(out)
+        self._lines = TextLines(out)
 
     def read(self, source: Source) -> list[Report]:
         """Read a log and return its reports."""
@@ -448,7 +445,7 @@ class TextReader:
         if self._sums is not None and _sums_row(number, line, self._sums):
             return True
         if not self.reports:
-            return self._other()
+            return False
         stripped = line.strip()
         if not stripped:
             return self._blank()
@@ -457,20 +454,10 @@ class TextReader:
             return self._merged(TABLE_LINES)
         if self._settings is not None:
             return self._setting(stripped)
-        return self._other() if self._columns is None else self._row(number, line, self._columns)
+        return self._columns is not None and self._row(number, line, self._columns)
 
     def _report(self, number: int, in_order: bool | None = None) -> Report:
         return Report(number, self._store, in_order, signs=(Counter(), Counter()))
-
-    def _other(self) -> bool:
-        """Count a line outside of tables, which changes none."""
-        known: tuple[bytes, ...] = _KNOWN
-        if self._sums is not None:
-            known = (*known, holds(DIGIT))
-        elif self._columns is not None:
-            known = (*known, holds(rb"(?:--|  |\t|Total|Sum)"), holds(rb"[ \t\f\v]", 4))
-        self._lines.other(lines_but(*known, or_blank=self._columns is None))
-        return True
 
     def _merged(self, kind: Counted) -> bool:
         self._out.balance.merged[kind] += 1
@@ -478,8 +465,6 @@ class TextReader:
 
     def _blank(self) -> bool:
         """Read an empty line, which ends the rows, and the settings if there were any."""
-        if self._columns is None and self._settings is None:
-            return self._other()
         if self._columns is None and not self._settings:
             return False
         self._columns = self._settings = None
@@ -503,8 +488,8 @@ class TextReader:
         cells = _aligned(line, columns) or _collapsed(line)
         if cells is None:
             if line[:1].isspace() or b"  " not in line.strip():
-                return self._other()
-            self._lines.skip(text.CUT_ROW, number, line.strip()[:60].decode("utf-8", "replace"))
+                return False
+            self._out.skip(text.CUT_ROW, number, line.strip()[:60].decode("utf-8", "replace"))
             return True
         call = Call(number, {title: Cell("string", value) for title, value in cells.items()})
         call.is_total = self._in_totals or (call.text(NAME) == "Total" and PERCENT not in call.cells)

@@ -18,7 +18,6 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from traceconv.families.common.idle_lines import holds
 from traceconv.families.common.row_store import RowStore
 from traceconv.families.tvm import _text as text
 from traceconv.io.shown import Counted
@@ -282,16 +281,6 @@ class TableReader:
         if not len(table) and text.is_dashes(line):
             return self._merged(TABLE_LINES)
         return self._row(number, line, table, ended)
-
-    def known(self) -> bytes:
-        """Return a pattern that matches only lines of the open table, b"" if there is none."""
-        if len(self._open) > 1:
-            return b""
-        if not self._open:
-            return holds(b"Node Name")
-        (table,) = self._open.values()
-        below = rb"[^\n]{%d}" % (table.ops_column + 1)
-        return b"|".join((holds(rb"(?:Total_time|--|\t)"), below, holds(rb"[ \f\v]", 6)))
 
     def _merged(self, kind: Counted) -> bool:
         self._out.balance.merged[kind] += 1

@@ -34,9 +34,9 @@ import numpy as np
 from msgspec import Struct
 
 from traceconv.errors import UsageError
-from traceconv.families.common.idle_lines import IdleLines, holds, lines_but
 from traceconv.families.common.local_time import date_option, local_ns, local_time, zone_of, zone_option
 from traceconv.families.common.row_store import RowStore
+from traceconv.families.common.text_lines import TextLines
 from traceconv.families.importer import Match, option
 from traceconv.families.tvm import _dump as dumps
 from traceconv.families.tvm import _report as reports
@@ -409,17 +409,9 @@ class TvmDebugger:
             )
 
 
-_KNOWN = holds(b"(?:Op #|Iteration: |Node Name|Duration)")
-
-
 def _read_lines(source: Source, out: Builder, table_reader: tables.TableReader, log: tables.LogReader) -> None:
     """Read the lines, each counted once; those of neither reader are the program's own."""
-    others: Counter[str] = Counter()
-    lines = IdleLines(out)
-
-    def add(count: int) -> None:
-        others[LINES_OUTSIDE] += count
-
+    lines = TextLines(out)
     for number, line in lines.read(source, keep_ends=True):
         content = text.clean(line)
         if len(content) > text.MAX_LINE or not (
@@ -427,8 +419,5 @@ def _read_lines(source: Source, out: Builder, table_reader: tables.TableReader, 
         ):
             if b"Duration" in content and reports.is_header(content):
                 out.note(f"line {number} begins a profiling report: read it with --from tvm-profile")
-            known = table_reader.known()
-            lines.idle(add, lines_but(_KNOWN, known, or_blank=True) if known else b"")
-    out.balance.skipped.update(others)
-    if others:
-        out.problem(text.OTHER_LINE, count=others.total())
+            lines.others += 1
+    lines.tell_others(text.OTHER_LINE, LINES_OUTSIDE)

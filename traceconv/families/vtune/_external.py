@@ -19,8 +19,8 @@ from typing import Any
 
 from msgspec import Struct
 
-from traceconv.families.common.idle_lines import BLANK, IdleLines, holds, lines_but
 from traceconv.families.common.local_time import local_ns
+from traceconv.families.common.text_lines import TextLines
 from traceconv.families.common.text_tables import text_of_line
 from traceconv.io.source import Source
 from traceconv.model.builder import Builder
@@ -73,6 +73,8 @@ class External(Struct, frozen=True):
 
 def heading_of(line: str) -> External | None:
     """Parse a heading; return None for another line."""
+    if not line.startswith(("name", "tsc")):
+        return None
     intervals, counters = INTERVALS.fullmatch(line), COUNTERS.fullmatch(line)
     match = intervals or counters
     if match is None:
@@ -103,19 +105,17 @@ class _Reader:
         self._heading: External | None = None
         self._tracks: dict[tuple[Any, ...], TrackId] = {}
         self._before: dict[tuple[Any, ...], tuple[int, int]] = {}
-        self._lines = IdleLines(out)
-        self._cut = b""  # the expression of rows with too few fields
 
     def read(self) -> None:
         out = self._out
-        for number, line in self._lines.read(self._source):
+        for number, line in TextLines(out).read(self._source):
             text = text_of_line(line)
             heading = heading_of(text)
             if heading is not None and self._heading is None:
                 self._begin(heading)
                 out.balance.merged[HEADINGS] += 1
             elif not text.strip() or heading is not None or self._heading is None:
-                self._lines.skip(FOREIGN_LINE, number, like=BLANK)
+                out.skip(FOREIGN_LINE, number)
             elif self._heading.counters:
                 self._values(self._heading, text, number)
             else:
@@ -123,8 +123,6 @@ class _Reader:
 
     def _begin(self, heading: External) -> None:
         self._heading = heading
-        wanted = len(heading.counters) or 2
-        self._cut = lines_but(holds(b"tsc"), holds(re.escape(heading.mark.encode()), wanted + heading.ids))
         self._out.clocks.set_default(self._clock(heading))
         self._out.metadata["vtune_external"] = {"clock": heading.clock, "frequency_hz": self._frequency}
 
@@ -148,13 +146,13 @@ class _Reader:
     def _interval(self, heading: External, text: str, number: int) -> None:
         fields = text.rsplit(heading.mark, 2 + heading.ids)
         if len(fields) != 3 + heading.ids:
-            self._lines.skip(BAD_ROW, number, f"{len(fields)} fields, expected {3 + heading.ids}", self._cut)
+            self._out.skip(BAD_ROW, number, f"{len(fields)} fields, expected {3 + heading.ids}")
             return
         try:
             start, end = self._time(heading, fields[1]), self._time(heading, fields[2])
             track = self._track(*self._whose(heading, fields))
         except ValueError as error:
-            self._lines.skip(BAD_ROW, number, str(error))
+            self._out.skip(BAD_ROW, number, str(error))
             return
         name = fields[0].strip()
         if len(name) > 1 and name[0] == name[-1] == '"':
@@ -166,14 +164,14 @@ class _Reader:
         fields = text.split(heading.mark)
         wanted = 1 + len(heading.counters) + heading.ids
         if len(fields) != wanted:
-            self._lines.skip(BAD_ROW, number, f"{len(fields)} fields, expected {wanted}", self._cut)
+            self._out.skip(BAD_ROW, number, f"{len(fields)} fields, expected {wanted}")
             return
         try:
             ts = self._time(heading, fields[0])
             whose = self._whose(heading, fields)
             values = [_number(field) for field in fields[1 : 1 + len(heading.counters)]]
         except ValueError as error:
-            self._lines.skip(BAD_ROW, number, str(error))
+            self._out.skip(BAD_ROW, number, str(error))
             return
         drawn = False
         for (name, kind), value in zip(heading.counters, values, strict=True):

@@ -32,8 +32,8 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from traceconv.families.common.idle_lines import BLANK, SPACE, IdleLines, holds, lines_but
 from traceconv.families.common.report_csv import fields_of, find_decimal_mark, number_of
+from traceconv.families.common.text_lines import TextLines
 from traceconv.families.common.text_tables import NO_TIMELINE, text_of_line
 from traceconv.io.source import Source
 from traceconv.io.spill import forget
@@ -92,10 +92,6 @@ _FIRST = (
     "Package",
     "CPU",
 )
-#: Headings; messages of VTune; lines that are neither rows nor cut ones.
-_HEADINGS = b"(?:" + SPACE + b'|\xef\xbb\xbf)*"*(?:' + "|".join(_FIRST).encode() + b")"
-_MESSAGES = rb"(?:vtune|amplxe): "
-_OTHERS = BLANK + b"|" + _MESSAGES + rb"[^\n\r\x1b]*+\r?\n"
 _METRIC = re.compile(
     r"CPU Time|Clockticks|Instructions Retired|Hardware Event (?:Count|Sample)|Task (?:Time|Count)|Elapsed Time|"
     r"CPI Rate|Wait (?:Time|Count)|Total Time|Spin (?:and Overhead )?Time|Effective Time"
@@ -190,22 +186,9 @@ def _fields(text: str, delimiter: str) -> list[str]:
     return fields_of(text, delimiter) if len(delimiter) == 1 else [one.strip('"') for one in text.split(delimiter)]
 
 
-def _cut_rows(report: Report) -> bytes:
-    """Return the expression of lines with too few fields for the heading, b"" where none are only counted."""
-    delimiter = report.delimiter
-    if not delimiter or not delimiter.isascii() or report.kind == "summary":
-        return b""
-    return lines_but(_MESSAGES, _HEADINGS, holds(re.escape(delimiter.encode()), len(report.columns) - 1))
-
-
 def _may_be_row(line: str) -> bool:
     """Return whether a line is neither empty nor a message of VTune."""
     return bool(line.strip()) and not line.startswith(("vtune: ", "amplxe: "))
-
-
-def _nothing(count: int) -> None:
-    """Count lines that are counted already."""
-    del count
 
 
 def read_report(source: Source, out: Builder) -> None:
@@ -363,27 +346,20 @@ class _Reader:
 
     def _rows(self, report: Report, *, count: bool = True) -> Iterator[tuple[int, int, list[str]]]:
         """Yield number, indentation and fields of each row; all else is counted."""
-        out, lines = self._out, IdleLines(self._out)
-        cut = _cut_rows(report)
-        for number, line in lines.read(self._source, again=not count):
+        out = self._out
+        wanted = 0 if report.kind == "summary" else len(report.columns)
+        for number, line in TextLines(out).read(self._source, again=not count):
             text = text_of_line(line)
-            fields: list[str] = []
-            problem, detail, like = OTHER_LINE, "", _OTHERS
-            is_heading = number == self._begin or heading_of(text) is not None
-            if number > self._begin and not is_heading and _may_be_row(text):
+            if number == self._begin or heading_of(text) is not None:
+                out.balance.merged[HEADINGS] += count
+            elif number > self._begin and _may_be_row(text):
                 indent, fields = _indented(text, report)
-                if len(fields) >= len(report.columns) or report.kind == "summary":
+                if len(fields) >= wanted:
                     yield number, indent, fields
-                    continue
-                problem, detail, like = BAD_ROW, f"{len(fields)} fields, expected {len(report.columns)}", cut
-            if number <= self._begin or is_heading:
-                like = b""
-            if not count:
-                lines.idle(_nothing, like)
-            elif is_heading:
-                out.balance.merged[HEADINGS] += 1
-            else:
-                lines.skip(problem, number, detail, like)
+                elif count:
+                    out.skip(BAD_ROW, number, f"{len(fields)} fields, expected {wanted}")
+            elif count:
+                out.skip(OTHER_LINE, number)
 
     def _numbers(self, report: Report) -> Iterable[str]:
         return (one for _, _, fields in self._rows(report, count=False) for one in fields[1:])
@@ -589,8 +565,9 @@ def _indented(text: str, report: Report) -> tuple[int, list[str]]:
     if report.starts:
         fields = _aligned(text, report.starts)
         return len(fields[0]) - len(fields[0].lstrip(" ")), fields
-    indent = len(text) - len(text.lstrip(" "))
-    fields = _fields(text.lstrip(" "), report.delimiter)
+    row = text.lstrip(" ")
+    indent = len(text) - len(row)
+    fields = _fields(row, report.delimiter)
     if fields:
         indent += len(fields[0]) - len(fields[0].lstrip(" "))
     surplus = len(fields) - len(report.columns)
