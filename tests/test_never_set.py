@@ -25,7 +25,7 @@ from traceconv.model.builder import Builder
 from traceconv.model.clocks import BOOTTIME, REALTIME, ClockDomain, Run, Zero
 from traceconv.model.marks import ANY_TOOL_MARKS, GPU_LAUNCHES, FormatMarks
 from traceconv.model.never_set import AtZero, BulkOfTimes, Slices
-from traceconv.model.trace import SourceInfo, Trace
+from traceconv.model.trace import SourceInfo, StackId, Trace
 
 KINETO = ROOT / "pytorch-kineto"
 NO_ONES = ClockDomain("some time", Zero.UNKNOWN, Run.UNKNOWN)
@@ -177,6 +177,32 @@ def test_instants_and_counters_at_zero(tmp_path: Path) -> None:
     assert (len(trace.instants.ts), trace.counters.value.tolist()) == (0, [3.0, 4.0])
     assert trace.sources[0].balance.even
     assert found(path)["check.never_set"] == 2
+
+
+def test_samples_and_logs_at_zero() -> None:
+    out = Builder(SourceInfo("x", "test"), BOOTTIME)
+    thread = out.tracks.add("thread")
+    for at, ts in enumerate((0, 0, 5_000 * S), 1):
+        out.sample(thread, ts, StackId(-1), "cycles", at=at)
+        out.log(thread, ts, "line", at=at)
+        out.balance.read += 2
+        out.balance.written += 2
+    trace = out.finish()
+    assert (trace.samples.ts.tolist(), trace.logs.ts.tolist()) == ([5_000 * S], [5_000 * S])
+    assert codes(trace) == {"time.never_set": 4}
+    assert trace.sources[0].balance.even
+
+
+def test_samples_of_another_tool_at_zero(tmp_path: Path) -> None:
+    packets = Packets()
+    snapshot(packets, (MONOTONIC, 5_000 * S), (6, 5_000 * S), primary=6)
+    for ts in (0, 5_000 * S, 5_001 * S):
+        packets.add(timestamp=ts).perf_sample.tid = 7
+    path = tmp_path / "trace.pftrace"
+    path.write_bytes(packets.bytes())
+    assert found(path)["check.never_set"] == 1
+    trace = traceconv.read(path)
+    assert (trace.samples.ts.tolist(), codes(trace)["time.never_set"]) == ([5_000 * S, 5_001 * S], 1)
 
 
 def test_events_of_an_xspace(tmp_path: Path) -> None:

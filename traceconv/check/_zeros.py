@@ -47,7 +47,7 @@ class Zeros:
         del self._starts[:], self._ends[:]
 
     def point(self, ts: int, position: int) -> None:
-        """Note an instant or a counter value."""
+        """Note an instant, a counter value or a sample."""
         if ts:
             self.time(ts, ts)
         else:

@@ -406,7 +406,7 @@ class _Checker:
 
     def _sample(self, packet: Fields, sequence: _Sequence) -> None:
         self._counts["samples"] += 1
-        self._time(packet, sequence)
+        self._zeros.point(self._time(packet, sequence), self._position)
         sample = packet["perf_sample"]
         if sample.get("cpu", 0) >= MOST_CPUS:
             self._add(CPU_RANGE, f"CPU {sample['cpu']}")

@@ -36,7 +36,7 @@ from traceconv.model.diagnostics import KEPT_PLACES, absent
 from traceconv.model.marks import NO_MARKS, FormatMarks
 from traceconv.model.ordering import chunks, distinct_values, occurring
 from traceconv.model.tables import Tables
-from traceconv.model.trace import I64, SourceInfo
+from traceconv.model.trace import I64, TIMED, SourceInfo
 
 NEVER_SET = absent(
     "time.never_set",
@@ -50,10 +50,11 @@ _FAR_SPANS = 10
 _BOOT_LIKE_NS = 3600 * 10**9
 _BOOT_LIKE_SPANS = 1000
 _LONG_BEFORE = (Zero.UNIX_EPOCH, *SINCE_BOOT)
-_TABLES = "slices", "instants", "counters"
 _LATEST = np.iinfo(np.int64).max
 #: So many of the earliest and of the latest times, or a third of all if that is less, may be astray.
 _STRAYS = 10
+#: The tables with a row for each event, and the column with the text that tells it.
+_TOLD = {"slices": "name", "instants": "name", "samples": "name", "logs": "text"}
 
 Mask = npt.NDArray[np.bool_]
 
@@ -228,7 +229,7 @@ class _Found:
 
     def __init__(self, tables: Tables, info: SourceInfo) -> None:
         self._tables, self._info = tables, info
-        self._rows = {name: self._rows_to_judge(name) for name in _TABLES}
+        self._rows = {name: self._rows_to_judge(name) for name in TIMED}
         self._clock_of = tables.tracks.column("clock")
         self._tracks = np.zeros(len(self._clock_of), bool)
 
@@ -259,9 +260,8 @@ class _Found:
             is_unset["slices"][here] = at_zero.never_set(slices)
             if at_zero.is_no_time(slices):
                 self._tracks |= self._clock_of == clock
-                for name in ("instants", "counters"):
-                    is_at_zero = self._column(name, "ts")[self._rows[name]] == 0
-                    is_unset[name] |= is_at_zero & (of_clock[name] == clock)
+                for name in TIMED[1:]:
+                    is_unset[name] |= of_clock[name] == clock
         for name, rows in self._rows.items():
             self._rows[name] = rows[is_unset[name]]
 
@@ -280,7 +280,7 @@ class _Found:
         read = [(one.clock, one.ts) for one in snapshots] + [(one.other, one.other_ts) for one in snapshots]
         since_boot = clock.zero in SINCE_BOOT and any(one == clock and ts >= FAR_NS for one, ts in read)
         bulk = BulkOfTimes()
-        for name in _TABLES:
+        for name in TIMED:
             ts, track = self._column(name, "ts"), self._column(name, "track")
             for rows in chunks(len(ts)):
                 others = (self._clock_of[track[rows]] == number) & ~self._may_be_left(name, rows)
@@ -318,16 +318,16 @@ class _Found:
         """Count the events: a counter may have several values of one event, or repeat one that is an instant."""
         strings = self._tables.strings()
         events: list[tuple[int, str]] = []  # the first of each table, which are told
-        for name in ("slices", "instants"):
+        for name, text in _TOLD.items():
             rows = self._rows[name]
             rows = rows[np.argsort(self._column(name, "origin")[rows], kind="stable")]
-            origins, names = self._column(name, "origin")[rows], self._column(name, "name")[rows]
+            origins, names = self._column(name, "origin")[rows], self._column(name, text)[rows]
             some = slice(KEPT_PLACES)
             events += zip(origins[some].tolist(), [repr(strings[at]) for at in names[some].tolist()], strict=True)
         instants, counters = (self._column(name, "origin")[self._rows[name]] for name in ("instants", "counters"))
         values = distinct_values(counters[~np.isin(counters, instants)])
         events += [(origin, "a counter") for origin in values[:KEPT_PLACES].tolist()]
-        count = len(self._rows["slices"]) + len(self._rows["instants"]) + len(values)
+        count = sum(len(self._rows[name]) for name in _TOLD) + len(values)
         balance = self._info.balance
         balance.written -= min(count, balance.written)
         for origin, name in events:
