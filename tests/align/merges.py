@@ -4,11 +4,15 @@ golden/align/<case>/case.toml       what the case pins; inputs and options, belo
 golden/align/<case>/expect.txt      where each clock was placed, how sure that is, and all that is said; or the refusal
 
 [[inputs]]
-golden = "<format>/<case>"          a golden input, or data = "<path in tests/data>"
+golden = "<format>/<case>"          a golden input, or data = "<path in tests/data>", or recording = "<path>", below
+                                    tests/benchmarks/alignment/recordings
 replace = [["text", "other"]]       bytes of the file that are replaced before it is read
+without = ["kernel"]                the categories of Chrome JSON whose events are left out before it is read
 moved = "40ms"                      added to all times after they were read, while what the file states of its clock
                                     stays; from = "1s": only to times this long after the first one
 ppm = 80                            how much faster its clock then runs
+began = "1795300000s"               the file then states when its first time was, within = "500us", as a local time that
+                                    was read in a zone = "+02:00", if that is given; and guessed = true, if it is
 
 [options]                           those of `merge`: offset = ["b.log=1ms"], same-run = true, on-ambiguous = "best" ...
 
@@ -17,6 +21,8 @@ The inputs are called a, b, c ..., each with the ending of its file.
 
 from __future__ import annotations
 
+import gzip
+import json
 import tomllib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -36,14 +42,16 @@ from traceconv.align.report import document, refusal_document
 from traceconv.api import read
 from traceconv.cli._recordings import _ns
 from traceconv.errors import AlignmentError, TraceconvError
+from traceconv.families.common.local_time import ahead_minutes
 from traceconv.merging.traces import merge_traces
-from traceconv.model.clocks import ClockMap
+from traceconv.model.clocks import REALTIME, ClockMap, ClockSnapshot, LocalTime, Provenance
 from traceconv.model.times import format_time, parse_duration
 from traceconv.model.trace import Trace
 from traceconv.model.validate import validate
 
 LETTERS = "abcdefgh"
 DATA = Path(__file__).parents[1] / "data"
+RECORDINGS = Path(__file__).parents[1] / "benchmarks" / "alignment" / "recordings"
 _KINDS = {"anchor": "anchors", "drift": "drifts", "clock": "clocks", "tz": "zones", "date": "dates"}
 
 
@@ -108,15 +116,41 @@ def merges() -> Iterator[Merge]:
 
 def _read(stated: dict[str, Any], stem: Path) -> Trace:
     case = Case(ROOT / stated["golden"]) if "golden" in stated else None
-    path = case.input if case else DATA / stated["data"]
+    path = case.input if case else DATA / stated["data"] if "data" in stated else RECORDINGS / stated["recording"]
     data = path.read_bytes()
-    for text, other in stated.get("replace", ()):
-        assert text.encode() in data, f"{path} does not hold {text}"
-        data = data.replace(text.encode(), other.encode())
+    if {"replace", "without"} & stated.keys():
+        data = _changed(data, stated)
     copy = stem.with_suffix("".join(path.suffixes))
     copy.write_bytes(data)
     trace = read(copy, format=case.format, options=case.options) if case else read(copy)
-    return _moved(trace, stated)
+    return _stating(_moved(trace, stated), stated)
+
+
+def _changed(data: bytes, stated: dict[str, Any]) -> bytes:
+    """Return the bytes of a file, changed."""
+    text = (gzip.decompress(data) if data.startswith(b"\x1f\x8b") else data).decode()
+    for one, other in stated.get("replace", ()):
+        assert one in text, f"the file does not hold {one}"
+        text = text.replace(one, other)
+    if "without" in stated:
+        members = json.loads(text)
+        events = members["traceEvents"]
+        members["traceEvents"] = [event for event in events if event.get("cat") not in stated["without"]]
+        text = json.dumps(members)
+    return gzip.compress(text.encode(), mtime=0) if data.startswith(b"\x1f\x8b") else text.encode()
+
+
+def _stating(trace: Trace, stated: dict[str, Any]) -> Trace:
+    """Return a trace that also states when its first time was."""
+    if "began" not in stated:
+        return trace
+    start, _ = trace.span() or (0, 0)
+    zone, guessed = stated.get("zone"), stated.get("guessed", False)
+    local = LocalTime(ahead_minutes(zone) * 60 * 10**9, guessed) if zone else None
+    who = Provenance.ASSUMED if guessed else Provenance.METADATA
+    began, within = parse_duration(stated["began"]), parse_duration(stated.get("within", "500us"))
+    snapshot = ClockSnapshot(trace.clocks[0], start, REALTIME, began, within, "its name", local, who)
+    return replace(trace, snapshots=[*trace.snapshots, snapshot])
 
 
 def _moved(trace: Trace, stated: dict[str, Any]) -> Trace:
