@@ -426,11 +426,16 @@ def test_a_trace_that_was_written_before_says_the_same(tmp_path: Path) -> None:
         (tmp_path / "out.pftrace").unlink()
 
 
-def test_a_trace_that_was_written_before_keeps_no_ranks(tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["both.pftrace", "both.json"])
+def test_a_trace_that_was_written_before_keeps_no_ranks(name: str, tmp_path: Path) -> None:
     ranks = [ROOT / "pytorch-kineto" / f"gloo-rank{rank}" / "input.json" for rank in (0, 1)]
-    traceconv.merge(ranks, tmp_path / "both.pftrace")
-    (section,) = traceconv.report([tmp_path / "both.pftrace"], Questions(["ranks"]))
-    assert section.notes[-1] == "both.pftrace does not keep the ranks of its inputs: give these instead"
+    traceconv.merge(ranks, tmp_path / name)
+    words = f"{name} shows ranks 0-1, but does not keep their collectives and clocks apart"
+    for asked in (["ranks"], []):
+        first, *_ = traceconv.report([tmp_path / name], Questions(asked))
+        assert [note for note in first.notes if note.startswith(words)]
+    traceconv.merge(ranks[:1], tmp_path / f"one-{name}")
+    assert "does not keep" not in str(traceconv.report([tmp_path / f"one-{name}"], Questions()))
 
 
 @pytest.mark.parametrize(

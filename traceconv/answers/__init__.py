@@ -18,7 +18,7 @@ from traceconv.answers.memory import memory
 from traceconv.answers.operations import check_key, columns_of, operations
 from traceconv.answers.overview import overview
 from traceconv.answers.primitives import primitives
-from traceconv.answers.ranks import ranks
+from traceconv.answers.ranks import notes_of_merged, ranks
 from traceconv.answers.section import Column, Section, place_of
 from traceconv.answers.stacks import stacks
 from traceconv.answers.steps import step_pattern, steps
@@ -200,6 +200,7 @@ def answers(trace: Trace, aligned: Aligned, questions: Questions) -> list[Sectio
     empty = [name for name, sections in by_name.items() if not any(section.rows for section in sections)]
     if empty and not questions.sections:
         result[0].notes.append(f"nothing to show in {', '.join(empty)}: `traceconv report --section NAME` says why")
+        result[0].notes += notes_of_merged(trace.sources) if "ranks" in empty else []
     result[0].notes += trace.losses()
     result[0].notes += ["; ".join(filter(None, both)) for both in warned(aligned.receipt)]
     if questions.where:

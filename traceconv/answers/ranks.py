@@ -178,9 +178,7 @@ def ranks(table: SliceTable, aligned: Aligned, step_name: str = "") -> list[Sect
             if len(inputs) > 1:
                 said = f"{len(inputs)} inputs state the rank that they recorded, and all of them rank {rank}"
         sections[0].notes.append(f"who waits for whom is not known: {said}")
-        for source in sources:
-            if source.marks.is_output:
-                sections[0].notes.append(f"{source.name} does not keep the ranks of its inputs: give these instead")
+        sections[0].notes += notes_of_merged(sources)
         return sections[:1]
     of_ranks, of_collectives, of_hosts = sections
     matched, alignment = aligned.matched, aligned.alignment
@@ -201,6 +199,16 @@ def ranks(table: SliceTable, aligned: Aligned, step_name: str = "") -> list[Sect
     if alignment is not None:
         _add_hosts(of_hosts, [line for line in alignment.receipt if line.rank is not None])
     return sections
+
+
+def notes_of_merged(sources: Sequence[SourceInfo]) -> list[str]:
+    """Return a note for each output of traceconv that holds several ranks: it does not keep what relates them."""
+    return [
+        f"{source.name} shows ranks {shown_ranks(source.ranks_inside)}, but does not keep their collectives and clocks "
+        "apart: tables by rank are in the report of the files that it was made of"
+        for source in sources
+        if len(source.ranks_inside) > 1
+    ]
 
 
 def _in_window(matched: Matched, table: SliceTable) -> Matched:

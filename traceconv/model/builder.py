@@ -39,7 +39,7 @@ from traceconv.model.trace import (
     TrackKind,
 )
 from traceconv.model.tracks import BEYOND, NO_NUMBER, Tracks
-from traceconv.writers.metadata import is_output
+from traceconv.writers.metadata import is_output, ranks_of_inputs
 
 DEFAULT_CLOCK = ClockId(0)
 _TOTALS_STEP_NS = 1000
@@ -366,6 +366,7 @@ class Builder:
         """
         self.pair()
         self.info.written = is_output(self.metadata)
+        self.info.ranks_inside = ranks_of_inputs(self.metadata) if self.info.written else ()
         return leave_out_never_set(self.tables, self.info, self.clocks.domains, self.clocks.snapshots)
 
     def finish(self) -> Trace:

@@ -366,6 +366,7 @@ class SourceInfo:
         sampled: in a trace of several inputs: the names of its samples, which may be on threads of other inputs.
         stated: of an output of traceconv: its inputs, as far as answers need them; () if they are not stated.
         written: whether traceconv wrote the file: it can hold inputs whose clock bounds are not known, unless `stated`.
+        ranks_inside: of an output of traceconv: the ranks of its inputs.
         form: the form of its recording that it is; None if its format has only one.
         placings: of an input that an output of traceconv states: how it was placed in the outputs that held it,
             innermost first; () for others.
@@ -396,6 +397,7 @@ class SourceInfo:
     sampled: tuple[str, ...] = ()
     stated: tuple[SourceInfo, ...] = ()
     written: bool = False
+    ranks_inside: tuple[int, ...] = ()
     form: Form | None = None
     placings: tuple[Placing, ...] = ()
     path: str = ""

@@ -40,3 +40,11 @@ def is_output(metadata: Mapping[str, Any]) -> bool:
         return True
     inside = metadata.get("metadata")
     return isinstance(inside, dict) and isinstance(about := inside.get("traceconv"), dict) and "sources" in about
+
+
+def ranks_of_inputs(metadata: Mapping[str, Any]) -> tuple[int, ...]:
+    """Return the different ranks of the inputs that a trace of traceconv states, ascending."""
+    inside = metadata if "traceconv.sources" in metadata else metadata.get("metadata")
+    lines = inside.get("alignment") if isinstance(inside, dict) else None
+    stated = {line.get("rank") for line in lines if isinstance(line, dict)} if isinstance(lines, list) else set()
+    return tuple(sorted(rank for rank in stated if type(rank) is int))
