@@ -27,7 +27,7 @@ OWN_WAY = {
     "model/numbers.py": ("int", "float", "Decimal"),
     "model/times.py": ("int",),  # bounded digits, tests/test_times.py
     "families/chrome/_times.py": ("int",),  # the same for each event of a million
-    "families/nvprof/_cbids.py": ("int",),  # a list of our own
+    "families/nvprof/activities.py": ("int",),  # a list of our own
     "families/deepsparse/_reports.py": ("Decimal",),  # a pattern bounds it; infinities and NaN are read and counted
     "families/common/report_csv.py": ("reader",),
     "families/common/idle_lines.py": ("reader",),

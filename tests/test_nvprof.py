@@ -15,11 +15,11 @@ import pytest
 from tests.make_nvprof import ASSUMED, EPOCH, PID, PREFIX, SCHEMA, THREAD, Profile, make, vector_add
 from traceconv.api import read
 from traceconv.errors import MalformedInput, TraceconvError
-from traceconv.families.nvprof import _cbids as cbids
-from traceconv.families.nvprof._device import metric_value
+from traceconv.families.nvprof import activities as cbids
 from traceconv.families.nvprof._lines import cells_of, header_of, time_ns, value_of
-from traceconv.families.nvprof._tables import DAMAGED
+from traceconv.families.nvprof.activities import DAMAGED
 from traceconv.families.nvprof.text import MOVED_START
+from traceconv.families.nvprof.work import metric_value
 from traceconv.families.registry import identify
 from traceconv.io.source import Source
 from traceconv.io.sqlite import quoted

@@ -21,7 +21,7 @@ from traceconv.api import read
 from traceconv.errors import InputError, TraceconvError
 from traceconv.families.common import sqlite_tables
 from traceconv.families.common.sqlite_tables import Launches, whole
-from traceconv.families.nvprof._tables import PREFIX
+from traceconv.families.nvprof.activities import PREFIX
 from traceconv.io.source import Source
 from traceconv.io.sqlite import open_database
 from traceconv.model.trace import TABLES, Trace

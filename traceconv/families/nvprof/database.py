@@ -18,58 +18,85 @@ Kernel names are stored as the compiler mangled them; they are shown as in the s
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+import struct
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from msgspec import structs
 
 from traceconv.errors import MalformedInput
-from traceconv.families.common.cupti import KERNEL
+from traceconv.families.common import cupti as _cupti
+from traceconv.families.common.sqlite_tables import Row
 from traceconv.families.importer import Match
-from traceconv.families.nvprof._calls import Calls, ProcessLaunches
-from traceconv.families.nvprof._device import DeviceWork
-from traceconv.families.nvprof._marks import Marks
-from traceconv.families.nvprof._other import Others
-from traceconv.families.nvprof._tables import Activities
-from traceconv.families.nvprof._tracks import Tracks
+from traceconv.families.nvprof.activities import PREFIX, PROCESS, THREAD, Activities, ObjectId, Tracks
+from traceconv.families.nvprof.work import Calls, DeviceWork, Marks, ProcessLaunches, correlation, metric_value
 from traceconv.io.source import Head, Source
 from traceconv.io.sqlite import open_database
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import REALTIME, ClockDomain, Run, Zero, looks_like_unix_time
 from traceconv.model.counted import ROWS
-from traceconv.model.diagnostics import ProblemKind, declare
+from traceconv.model.diagnostics import lost, skipped
 from traceconv.model.marks import GPU_MARKS, CountMarks, FormatMarks
-from traceconv.model.trace import Layer
+from traceconv.model.trace import Layer, TrackId
 
-SOURCE_LEVEL = declare(
+SOURCE_LEVEL = skipped(
     "nvprof.source_level",
-    ProblemKind.SKIPPED,
     "rows about instructions, source lines, modules or links have no time: left out (nvvp shows them)",
 )
-UNKNOWN_TABLE = declare(
-    "nvprof.unknown_table", ProblemKind.LOST, "an activity table is not known: its rows were left out"
-)
+UNKNOWN_TABLE = lost("nvprof.unknown_table", "an activity table is not known: its rows were left out")
+UNKNOWN_SENSOR = lost("nvprof.unknown_sensor", "a row of ENVIRONMENT is of an unknown kind: left out")
 
 #: Rows without any time, about the code or the machine.
-_SOURCE_LEVEL = frozenset(
-    (
-        "BRANCH",
-        "DEVICE_ATTRIBUTE",
-        "FUNCTION",
-        "GLOBAL_ACCESS",
-        "INSTRUCTION_CORRELATION",
-        "INSTRUCTION_EXECUTION",
-        "MODULE",
-        "NVLINK",
-        "PC_SAMPLING",
-        "PC_SAMPLING_RECORD_INFO",
-        "PCIE",
-        "SHARED_ACCESS",
-        "SOURCE_LOCATOR",
-    )
+_SOURCE_LEVEL = {
+    *("BRANCH", "DEVICE_ATTRIBUTE", "FUNCTION", "GLOBAL_ACCESS", "INSTRUCTION_CORRELATION", "INSTRUCTION_EXECUTION"),
+    *("MODULE", "NVLINK", "PC_SAMPLING", "PC_SAMPLING_RECORD_INFO", "PCIE", "SHARED_ACCESS", "SOURCE_LOCATOR"),
+}
+
+#: CUpti_ActivityUnifiedMemoryCounterKind: what nvprof itself prints, and whether the end means anything.
+_UNIFIED = {
+    1: ("[Unified Memory Memcpy HtoD]", True),
+    2: ("[Unified Memory Memcpy DtoH]", True),
+    3: ("[Unified Memory CPU page fault]", False),
+    4: ("[Unified Memory GPU page faults]", True),
+    5: ("[Unified Memory thrashing]", False),
+    6: ("[Unified Memory throttling]", True),
+    7: ("[Unified Memory remote map]", False),
+    8: ("[Unified Memory Memcpy DtoD]", True),
+}
+_CPU_FAULT, _GPU_FAULT = 3, 4
+#: Their value is a number of bytes.
+_BYTES = frozenset((1, 2, 8))
+_UNIFIED_COLUMNS = ("start", "end", "counterKind", "value", "address", "srcId", "dstId", "processId", "flags")
+_UNIFIED_OLD = ("timestamp", "counterKind", "value", "deviceId", "processId")
+#: CUpti_ActivitySynchronizationType of waits for an event.
+_OF_EVENTS = (1, 2)
+_CPU = (0xFFFFFFFF, -1, None)
+
+_CLOCKS = (("SM clock", "MHz"), ("Memory clock", "MHz"))
+#: CUpti_ActivityEnvironmentKind: layout of the data, then name and unit of each number in it.
+_SENSORS: dict[Any, tuple[str, tuple[tuple[str, str], ...]]] = {
+    1: ("<IIIII", (*_CLOCKS, ("PCIe generation", ""), ("PCIe width", "lanes"), ("Clock throttle reasons", "bits"))),
+    2: ("<I", (("Temperature", "°C"),)),
+    3: ("<II", (("Power", "mW"), ("Power limit", "mW"))),
+    4: ("<I", (("Fan speed", "%"),)),
+}
+
+#: CUpti_OpenAccEventKind and CUpti_OpenMpEventKind.
+_OPENACC = (
+    *("invalid", "device init", "device shutdown", "runtime shutdown", "enqueue launch", "enqueue upload"),
+    *("enqueue download", "wait", "implicit wait", "compute construct", "update", "enter data", "exit data"),
+    *("create", "delete", "alloc", "free"),
 )
-_UNKNOWN_CLOCK = ClockDomain("clock of the nvprof database", Zero.UNKNOWN, Run.MONOTONIC)
-_PREFIX = "CUPTI_ACTIVITY_KIND_"
+_OPENMP = ("invalid", "parallel", "task", "thread", "idle", "wait barrier", "wait taskwait")
+_OPENACC_COLUMNS = ("eventKind", "cuProcessId", "cuThreadId", "implicit", "lineNo", "srcFile", "funcName", "externalId")
+_OPENACC_MORE = {
+    "OPENACC_DATA": {"bytes": "bytes", "varName": "variable"},
+    "OPENACC_LAUNCH": {"numGangs": "gangs", "numWorkers": "workers", "vectorLength": "vector_length", "kernelName": ""},
+    "OPENACC_OTHER": {},
+}
+_TEXTS = ("varName", "kernelName")
+
+_PREEMPTION = {1: "preempted: saved", 2: "preempted: restored"}
 
 
 @dataclass(frozen=True)
@@ -82,7 +109,7 @@ class NvprofSqlite:
     versions: ClassVar[str] = "nvprof of CUDA 5 to 12; databases of 2019 to 2024 were tried"
     clock: ClassVar[ClockDomain] = REALTIME
     layer: ClassVar[Layer] = Layer.DEVICE
-    marks: ClassVar[FormatMarks] = structs.replace(GPU_MARKS, counts=CountMarks((KERNEL,), r"event_\d+"))
+    marks: ClassVar[FormatMarks] = structs.replace(GPU_MARKS, counts=CountMarks((_cupti.KERNEL,), r"event_\d+"))
     record: ClassVar[str] = "nvprof -o run.%p.nvvp python run.py"
     line_up: ClassVar[str] = (
         "Times are nanoseconds since 1970, so nothing is needed to align it with files on the wall clock. "
@@ -137,7 +164,7 @@ class NvprofSqlite:
         """Recognise the tables: StringTable and CUPTI activities; Nsight Systems has StringIds instead."""
         if not head.tables:
             return _sniff_damaged(head)
-        activities = any(table.startswith(_PREFIX) for table in head.tables)
+        activities = any(table.startswith(PREFIX) for table in head.tables)
         if activities and "StringTable" in head.tables and "StringIds" not in head.tables:
             return Match.yes("tables StringTable and CUPTI_ACTIVITY_KIND_*")
         return Match.no("no tables StringTable and CUPTI_ACTIVITY_KIND_*")
@@ -145,7 +172,6 @@ class NvprofSqlite:
     def read(self, source: Source, out: Builder) -> None:
         """Read the whole database."""
         out.info.real_ids = True
-
         out.info.unit = "row"
         out.balance.unit = ROWS
         with open_database(source.database()) as database:
@@ -156,7 +182,7 @@ class NvprofSqlite:
                 raise MalformedInput(
                     source.display,
                     "",
-                    f"no table {_PREFIX}* found, expected a database of nvprof",
+                    f"no table {PREFIX}* found, expected a database of nvprof",
                     hint=f"record one with {self.record}",
                 )
             _read(activities, out)
@@ -184,27 +210,24 @@ def _read(activities: Activities, out: Builder) -> None:
     Others(activities, tracks, out).read()
     marks.close()
     launches.draw(out.info.name)
-    _count_unread(activities, out)
-    _set_clock(out)
-    _tell(activities, tracks, calls, out)
-
-
-def _count_unread(activities: Activities, out: Builder) -> None:
     for table, count in activities.unread().items():
         out.balance.read += count
         out.skip(SOURCE_LEVEL if table in _SOURCE_LEVEL else UNKNOWN_TABLE, f"{out.info.name}:{table}", count=count)
+    _set_clock(out)
+    _tell(activities, tracks, calls, out)
 
 
 def _set_clock(out: Builder) -> None:
     """Set the wall clock, unless some tool has moved the times."""
     last = out.tables.last_ts()
-    if looks_like_unix_time(last) or last == 0:
-        return
-    out.clocks.set_default(replace(_UNKNOWN_CLOCK, owner=out.info.name))
-    out.note(
-        "the times do not count from 1970 as nvprof writes them: another tool moved them; only --offset aligns them "
-        "with other files"
-    )
+    if not looks_like_unix_time(last) and last != 0:
+        out.clocks.set_default(
+            ClockDomain("clock of the nvprof database", Zero.UNKNOWN, Run.MONOTONIC, owner=out.info.name)
+        )
+        out.note(
+            "the times do not count from 1970 as nvprof writes them: another tool moved them; only --offset aligns "
+            "them with other files"
+        )
 
 
 def _tell(activities: Activities, tracks: Tracks, calls: Calls, out: Builder) -> None:
@@ -212,10 +235,208 @@ def _tell(activities: Activities, tracks: Tracks, calls: Calls, out: Builder) ->
     out.metadata["nvprof"] = {key: value for key, value in info.items() if value not in (None, [])}
     if calls.failed:
         out.note(f"calls that returned an error: {calls.failed}; see return_value in their args")
-    if len(tracks.pids()) > 1:
+    if len(tracks.pids) > 1:
         out.note(
-            f"{len(tracks.pids())} processes in one database: device work is drawn below the process whose call "
+            f"{len(tracks.pids)} processes in one database: device work is drawn below the process whose call "
             "launched it, if only one process has such a call"
         )
     if not activities.has_rows:
         out.note("the database has no rows: nothing ran on a GPU, or the profiler was stopped before it wrote them")
+
+
+class Others:
+    """Reads the tables that few recordings have."""
+
+    def __init__(self, activities: Activities, tracks: Tracks, out: Builder) -> None:
+        self._activities = activities
+        self._tracks = tracks
+        self._out = out
+        self._in_use: dict[tuple[Any, Any, str], list[tuple[int, int, int]]] = {}
+        pids = tracks.pids
+        self._pid = pids[0] if len(pids) == 1 else None
+
+    def read(self) -> None:
+        """Read all of them."""
+        self._synchronization()
+        self._overhead()
+        self._unified_memory()
+        self._memory()
+        self._environment()
+        self._sampled()
+        self._preemption()
+        for table, more in _OPENACC_MORE.items():
+            self._openacc(table, more)
+        self._openmp()
+
+    def _slice(
+        self, track: TrackId, ts: int, dur: int, name: str, category: str, args: dict[str, Any], row: int
+    ) -> None:
+        self._out.slice(track, ts, dur, name, category, args, row)
+        self._out.balance.written += 1
+
+    def _synchronization(self) -> None:
+        columns = ("type", "correlationId", "contextId", "streamId", "cudaEventId")
+        for spans in self._activities.spans("SYNCHRONIZATION", columns):
+            track = self._tracks.below_process(self._pid, "CUDA synchronization")
+            for row, ts, dur in spans.each():
+                info = {"correlation_id": correlation(row[4]), "context": row[5], "stream": row[6]}
+                args = {key: value for key, value in info.items() if value not in _CPU}
+                args |= {"event_id": row[7]} if row[3] in _OF_EVENTS else {}
+                self._slice(track, ts, dur, _cupti.named(_cupti.SYNCHRONIZATION, row[3]), _cupti.SYNC, args, row[0])
+
+    def _overhead(self) -> None:
+        for spans in self._activities.spans("OVERHEAD", ("overheadKind", "objectKind", "objectId")):
+            for row, ts, dur in spans.each():
+                about = ObjectId.of(row[4], row[5])
+                pid = about.first if about.kind in (PROCESS, THREAD) else self._pid
+                args = {"thread": about.second} if about.kind == THREAD else {}
+                track = self._tracks.below_process(pid, "Profiler overhead")
+                self._slice(track, ts, dur, _cupti.named(_cupti.OVERHEAD, row[3]), "overhead", args, row[0])
+
+    def _unified_memory(self) -> None:
+        table = "UNIFIED_MEMORY_COUNTER"
+        if not self._activities.has(table, "start"):
+            self._unified_memory_old(table)
+            return
+        for row in self._activities.moments(table, "start", _UNIFIED_COLUMNS):
+            number, start, end, kind, value, address, source, target, pid, flags = row
+            name, has_length = _unified(kind)
+            device = target if source in _CPU else source
+            args = _unified_args(kind, value, flags)
+            args |= {"address": _hex(address)} if isinstance(address, int) and address else {}
+            track = self._tracks.below_device(pid, None if kind == _CPU_FAULT else device, "Unified memory")
+            if has_length and type(end) is int and end >= start:
+                if kind in _BYTES and isinstance(value, int) and end > start:
+                    args[_cupti.THROUGHPUT] = _cupti.throughput_gb_per_s(value, end - start)
+                self._slice(track, start, end - start, name, "unified_memory", args, number)
+            else:
+                self._instant(track, start, name, "unified_memory", args, number)
+
+    def _unified_memory_old(self, table: str) -> None:
+        """Read the unified memory of CUDA 6 and 7: a value at a point in time."""
+        for row, ts, kind, value, device, pid in self._activities.moments(table, "timestamp", _UNIFIED_OLD):
+            name, _ = _unified(kind)
+            track = self._tracks.below_device(pid, device, "Unified memory")
+            self._instant(track, ts, name, "unified_memory", _unified_args(kind, value, None), row)
+
+    def _memory(self) -> None:
+        columns = ("memoryKind", "address", "bytes", "start", "end", "processId", "deviceId", "contextId", "name")
+        for values in self._activities.moments("MEMORY", "start", columns):
+            row, kind, address, size, start, end, pid, device, context, name = values
+            memory = _cupti.named(_cupti.MEMORY_KIND, kind)
+            args = {"bytes": size, "memory": memory, "context": context}
+            args |= {"address": _hex(address)} if isinstance(address, int) else {}
+            if name:
+                args["variable"] = self._activities.text(name, self._activities.place("MEMORY", row))
+            freed = end if type(end) is int and end > start else None
+            if freed is not None:
+                args["lifetime_ns"] = freed - start
+            self._instant(self._tracks.below_device(pid, device, "Allocations"), start, "allocate", "memory", args, row)
+            if isinstance(size, int):
+                changes = self._in_use.setdefault((pid, device, memory), [])
+                changes.append((start, size, row))
+                changes += [(freed, -size, row)] if freed is not None else []
+        self._draw_in_use()
+
+    def _draw_in_use(self) -> None:
+        for (pid, device, memory), changes in self._in_use.items():
+            track = self._tracks.counter(
+                pid, device, f"Allocated {memory} memory", "bytes", "from the allocations seen"
+            )
+            total = 0
+            for ts, change, row in sorted(changes):
+                total += change
+                self._out.counter(track, ts, total, row)
+
+    def _environment(self) -> None:
+        table, columns = "ENVIRONMENT", ("deviceId", "timestamp", "environmentKind", "data")
+        for row, device, ts, kind, data in self._activities.moments(table, "timestamp", columns):
+            layout, sensors = _SENSORS.get(kind, ("", ()))
+            if not sensors or not isinstance(data, bytes) or len(data) < struct.calcsize(layout):
+                self._out.skip(UNKNOWN_SENSOR, self._activities.place(table, row), f"kind {kind!s:.20}")
+                continue
+            values = struct.unpack_from(layout, data)
+            for (name, unit), value in zip(sensors, values, strict=True):
+                self._out.counter(self._tracks.counter(self._pid, device, name, unit), ts, value, row)
+            self._out.balance.written += 1
+
+    def _sampled(self) -> None:
+        """Read events and metrics that were read at points in time."""
+        for table, word in (("EVENT", "Event"), ("METRIC", "Metric")):
+            for suffix in ("", "_INSTANCE"):
+                name = f"INSTANTANEOUS_{table}{suffix}"
+                columns = ("timestamp", "deviceId", "id", "value", "instance")
+                for row, ts, device, number, value, instance in self._activities.moments(name, "timestamp", columns):
+                    title = f"{word} {number}" + (f" instance {instance}" if suffix else "")
+                    self._counter_value(name, title, device, ts, value, row)
+
+    def _counter_value(self, table: str, title: str, device: Any, ts: int, value: Any, row: int) -> None:
+        number = metric_value(value)
+        if not isinstance(number, int | float):
+            self._out.skip(UNKNOWN_SENSOR, self._activities.place(table, row), f"value {number!s:.20}")
+            return
+        is_there = self._out.counter(self._tracks.counter(self._pid, device, title, ""), ts, number, row)
+        self._out.count_values(is_there, not is_there)
+
+    def _preemption(self) -> None:
+        columns = ("timestamp", "preemptionKind", "gridId", "blockX", "blockY", "blockZ")
+        for row, ts, kind, grid, *block in self._activities.moments("PREEMPTION", "timestamp", columns):
+            name = _PREEMPTION.get(kind, f"preemption {_cupti.named({}, kind)}")
+            track = self._tracks.below_process(self._pid, "Preemption")
+            self._instant(track, ts, name, "preemption", {"grid_id": grid, "block": block}, row)
+
+    def _openacc(self, table: str, more: dict[str, str]) -> None:
+        for spans in self._activities.spans(table, (*_OPENACC_COLUMNS, *more)):
+            for row, ts, dur in spans.each():
+                name = _word(_OPENACC, row[3])
+                args = self._openacc_args(table, row, more)
+                self._slice(self._tracks.thread(row[4], row[5]), ts, dur, f"OpenACC {name}", "openacc", args, row[0])
+
+    def _openacc_args(self, table: str, row: Row, more: dict[str, str]) -> dict[str, Any]:
+        place = self._activities.place(table, row[0])
+        args = {
+            "implicit": bool(row[6]),
+            "line": row[7],
+            "file": self._activities.text(row[8], place),
+            "function": self._activities.text(row[9], place),
+            "external_id": row[10],
+        }
+        for column, value in zip(more, row[11:], strict=True):
+            args[more[column] or "kernel"] = self._activities.text(value, place) if column in _TEXTS else value
+        return {key: value for key, value in args.items() if value not in (None, "")}
+
+    def _openmp(self) -> None:
+        for spans in self._activities.spans("OPENMP", ("eventKind", "cuProcessId", "cuThreadId", "threadId")):
+            for row, ts, dur in spans.each():
+                name = _word(_OPENMP, row[3])
+                args = {"openmp_thread": row[6]}
+                self._slice(self._tracks.thread(row[4], row[5]), ts, dur, f"OpenMP {name}", "openmp", args, row[0])
+
+    def _instant(self, track: TrackId, ts: int, name: str, category: str, args: dict[str, Any], row: int) -> None:
+        self._out.instant(track, ts, name, category, args, row)
+        self._out.balance.written += 1
+
+
+def _word(words: tuple[str, ...], number: Any) -> str:
+    return words[number] if isinstance(number, int) and 0 <= number < len(words) else f"kind {number}"
+
+
+def _unified(kind: Any) -> tuple[str, bool]:
+    return _UNIFIED.get(kind, (f"[Unified Memory {_cupti.named({}, kind)}]", False))
+
+
+def _hex(number: int) -> str:
+    """Return a 64-bit number, stored as signed."""
+    return f"0x{number & (1 << 64) - 1:x}"
+
+
+def _unified_args(kind: Any, value: Any, flags: Any) -> dict[str, Any]:
+    """Return the args of a unified memory event; its kind tells the meaning of value and flags."""
+    if kind in _BYTES:
+        return {"bytes": value} | ({"cause": _cupti.named(_cupti.MIGRATION_CAUSE, flags)} if flags else {})
+    if kind == _CPU_FAULT:
+        args = {"program_counter": _hex(value)} if isinstance(value, int) else {}
+        return args | ({"access": _cupti.named(_cupti.ACCESS_TYPE, flags)} if flags else {})
+    if kind == _GPU_FAULT:
+        return {"faults": value} | ({"access": _cupti.named(_cupti.ACCESS_TYPE, flags)} if flags else {})
+    return {"value": value} | ({"flags": flags} if flags else {})
