@@ -31,6 +31,7 @@ OWN_WAY = {
     "families/deepsparse/_reports.py": ("Decimal",),  # a pattern bounds it; infinities and NaN are read and counted
     "families/common/report_csv.py": ("reader",),
     "families/common/idle_lines.py": ("reader",),
+    "families/common/text_lines.py": ("reader",),
     "io/spill.py": ("int",),  # files of the kernel
 }
 #: Names that hold text of an input.
