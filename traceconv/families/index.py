@@ -96,7 +96,7 @@ FORMATS = {
         "onnxruntime:OnnxRuntime", ((b'"cat"', b'"session"'), (b'"cat"', b'"node"'), b"[\n]", b"[\r\n]")
     ),
     "openvino": Format(
-        "openvino.counters:Openvino",
+        "openvino:Openvino",
         (
             *(b'"avg_performance"', b'"detailed_performance"'),
             *(b'"cmd_options"', b'"configuration_setup"', b'"execution_results"'),

@@ -14,27 +14,41 @@ Source: recordings with 2026.4 and from the counter dumps of the CPU plugin. Old
 write no `Status.`. Nothing is quoted, so a name may hold `"` and `,`; names that are printed are cut at 20 characters.
 Layers stand in their order of execution, without times: they are laid end to end. A detailed report has one block for
 each infer request, an average report one block with means. The log of benchmark_app has no times either; the steps that
-say how long they took become slices. With `-json_stats` the reports are JSON (see `_json`) and give the same.
+say how long they took become slices.
+
+With `-json_stats` the reports are JSON and give the same:
+
+    {"report_type": "detailed", "detailed_performance": [{"nodes": [{"name": "conv", "node_type": "Convolution",
+     "status": "Status.EXECUTED", "real_time": "0.014", "cpu_time": "0.014", "exec_type": "brgconv_avx512_bf16"}],
+     "total_real_time": "0.014", "total_cpu_time": "0.014"}]}
+    {"report_type": "average", "avg_performance": {"nodes": [...], ...}}
+    {"cmd_options": {"-m": "net.xml"}, "configuration_setup": {"topology": "net"}, "execution_results": {...}}
+
+Times are milliseconds: text with three decimals from the Python tool, numbers from the C++ one, which also writes its
+keys in alphabetical order and states without `Status.`. With `-pcsort` the type is "sorted": layers by time. The
+average of the Python tool holds the first layer only (seen with 2025.3): it takes each layer for a request. Sources:
+recordings with 2025.3, and the writers statistics_report.py and statistics_report.cpp of OpenVINO.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import msgspec
 
 from traceconv.families.common.ansi import plain
-from traceconv.families.common.json_document import JsonDocument
+from traceconv.families.common.json_document import JsonDocument, is_array
 from traceconv.families.common.text_lines import TextLines
 from traceconv.families.importer import Match
-from traceconv.families.openvino import _json as as_json
 from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import ClockDomain, Run, Zero
 from traceconv.model.counted import BLANK_LINES, CHECKED_TOTALS, ENTRIES, HEADINGS, LINES, OTHER_LINES
 from traceconv.model.diagnostics import absent, lost, noted, repaired, skipped
+from traceconv.model.json_values import decode_json
 from traceconv.model.marks import FormatMarks, TotalsMarks
 from traceconv.model.numbers import whole_of
 from traceconv.model.times import MS, NS, US, S, parse_ns
@@ -49,33 +63,34 @@ CUT_NAME = absent(
 TOTAL_DIFFERS = noted(
     "openvino.total_differs", "the total of the report differs from the sum of its rows: rows may be missing"
 )
-
 UNKNOWN_MEMBER = lost("openvino.unknown_member", "a member of a JSON report is not known: left out")
 FIRST_LAYER_ONLY = absent(
     "openvino.first_layer_only",
     "an average report in JSON holds one layer, since the Python benchmark_app writes only the first: "
     "use -report_type detailed_counters, or omit -json_stats",
 )
-_BY_TIME = "OpenVINO layers by time"
 
 CLOCK = ClockDomain("OpenVINO layer order", Zero.UNKNOWN, Run.NONE, 1000)
 
-_HEADER = re.compile(rb"layerName;execStatus;layerType;execType;realTime(?: \(ms\))?;cpuTime(?: \(ms\))?;?")
-_STATUS = rb"(?:Status\.)?(EXECUTED|NOT_RUN|NOT_EXECUTED|OPTIMIZED_OUT)"
-_ROW = re.compile(rb"(.+);" + _STATUS + rb";([^;]*);([^;]*);([^;]*);([^;]*);?")
+_STATUS = rb"(?:Status\.)?(?P<status>EXECUTED|NOT_RUN|NOT_EXECUTED|OPTIMIZED_OUT)"
+_ROW = re.compile(rb"(?P<name>.+);" + _STATUS + rb";(?P<type>[^;]*);(?P<exec>[^;]*);(?P<real>[^;]*);(?P<cpu>[^;]*);?")
+#: Printed; with a share if the layers are sorted by time (-pcsort).
+_PRINTED = re.compile(
+    rb"(?P<name>\S(?:.*?\S)??)\s++" + _STATUS + rb"\s+layerType:\s+(?P<type>\S+)\s+(?:execType:\s+(?P<exec>\S+)\s+)?"
+    rb"realTime \(ms\):\s*(?P<real>[\d.,]+)\s+cpuTime \(ms\):\s*(?P<cpu>[\d.,]+)(?:\s+execType:\s+(?P<behind>\S+))?\s*"
+    rb"(?:proportion:\s*(?P<share>\S+)\s*)?"
+)
+#: Sorted, as CSV, whose heading has a line end in its last field.
+_SORTED_ROW = re.compile(
+    rb"(?P<name>.+)," + _STATUS + rb",(?P<type>[^,]*),(?P<exec>[^,]*),(?P<real>[\d.]+),(?P<cpu>[\d.]+),(?P<share>\S+)"
+)
+_HEADING = re.compile(
+    rb"layerName;execStatus;layerType;execType;realTime(?: \(ms\))?;cpuTime(?: \(ms\))?;?|"
+    rb'layerName,execStatus,layerType,execType,realTime \(ms\),cpuTime \(ms\),"?proportion \(%\)"?|"|'
+    rb"Total proportion:.*"
+)
 _CUT_ROW = re.compile(rb"(.+);(?:Status\.?\w*)?[^;]*(?:;[^;]*){0,4}")
 _TOTAL = re.compile(rb"Total;;;;([\d.,]+);([\d.,]+);?|Total (?:CPU )?time:\s+([\d.,]+) (?:milli|micro)seconds")
-_PRINTED = re.compile(
-    rb"(\S(?:.*?\S)??)\s++" + _STATUS + rb"\s+layerType:\s+(\S+)\s+(?:execType:\s+(\S+)\s+)?"
-    rb"realTime \(ms\):\s*([\d.,]+)\s+cpuTime \(ms\):\s*([\d.,]+)(?:\s+execType:\s+(\S+))?\s*"
-)
-#: Layers by time (-pcsort): printed, and as CSV, whose heading has a line end in its last field.
-_PRINTED_BY_TIME = re.compile(_PRINTED.pattern + rb"proportion:\s*(\S+)\s*")
-_SORTED_ROW = re.compile(rb"(.+)," + _STATUS + rb",([^,]*),([^,]*),([\d.]+),([\d.]+),(\S+)")
-_SORTED_HEADER = re.compile(
-    rb'layerName,execStatus,layerType,execType,realTime \(ms\),cpuTime \(ms\),"?proportion \(%\)"?|"'
-)
-_TOTAL_SHARE = re.compile(rb"Total proportion:.*")
 _REQUEST = re.compile(rb"Performance counts for (\d+)-th infer request")
 _LOG = re.compile(rb"\[ ?(INFO|WARNING|ERROR|DEBUG) ?\] ?(.*)|(\[Step \d+/\d+\] .*)")
 _TOOK = re.compile(rb"(.*?) took (\d+(?:[.,]\d+)?) (ns|us|ms|s)\b")
@@ -83,6 +98,19 @@ _SECTION = re.compile(rb"Command line parameters|Configuration setup|Execution r
 _SETTING = re.compile(rb"([^;]+);([^;]*);?")
 #: The first characters of lines that are neither layers nor settings.
 _BEGINS = (b"layerName", b"Total ", b"Total;", b'"', b"[", b"Command line", b"Configuration", b"Execution results")
+
+_JSON_COUNTERS = re.compile(rb'"(?:avg|detailed)_performance"\s*:\s*+\[?\s*+\{\s*"nodes"\s*:\s*\[')
+_JSON_REPORT = re.compile(rb'\A\s*\{\s*"(?:cmd_options|configuration_setup|execution_results)"\s*:\s*\{')
+_JSON_STATUS = re.compile(r"(?:Status\.)?(\w+)")
+_SECTIONS = {
+    "cmd_options": "Command line parameters",
+    "configuration_setup": "Configuration setup",
+    "execution_results": "Execution results",
+}
+_COUNTERS = ("report_type", "detailed_performance", "avg_performance")
+_NULL = msgspec.Raw(b"null")
+_Members = dict[str, msgspec.Raw]
+
 _STEP_NS = 1000
 _UNITS = {b"ns": NS, b"us": US, b"ms": MS, b"s": S}
 _SYNTHETIC = (
@@ -91,7 +119,7 @@ _SYNTHETIC = (
 
 
 class _Layer(NamedTuple):
-    """A row of counters; times as they are written, in ms."""
+    """A row of counters; times as they are written, in ms; the share of the whole, if layers are sorted by time."""
 
     name: str
     status: str
@@ -99,10 +127,11 @@ class _Layer(NamedTuple):
     exec_type: str
     real: bytes
     cpu: bytes
+    share: str | None
 
 
 class _Block(msgspec.Struct):
-    """The layers of one infer request, or the means of several."""
+    """The layers of one infer request, or the means of several; of layers by time, there is no track."""
 
     track: TrackId
     end: int
@@ -125,7 +154,7 @@ class _Reader(msgspec.Struct):
     number_of_request: int | None = None
 
     def read(self, source: Source) -> None:
-        if _is_json(source.head()):
+        if source.head().text.lstrip()[:1] == b"{":
             self._json(source)
         else:
             self._lines(source)
@@ -139,182 +168,63 @@ class _Reader(msgspec.Struct):
         if self.blocks:
             self.out.note(f"{_SYNTHETIC} In an average report the lengths are means over all runs.")
 
+    # -- lines ------------------------------------------------------------------------------------------------
+
     def _lines(self, source: Source) -> None:
         self.out.info.unit, self.out.balance.unit = "line", LINES
-        skipped = self.out.balance.skipped
         for number, line in TextLines(self.out).read(source):
             text = plain(line).strip()
             if not text:
-                skipped[BLANK_LINES] += 1
+                self.out.balance.skipped[BLANK_LINES] += 1
             elif not self._line(number, text):
-                skipped[OTHER_LINES] += 1
+                self.out.balance.skipped[OTHER_LINES] += 1
                 self.out.problem(FOREIGN_LINE, number)
 
     def _line(self, number: int, text: bytes) -> bool:
         """Return whether the line is known. Each is counted once."""
         begins = text.startswith(_BEGINS)
         is_layer = b"EXECUTED" in text or b"NOT_RUN" in text or b"OPTIMIZED_OUT" in text
-        if begins and (_HEADER.fullmatch(text) or _SORTED_HEADER.fullmatch(text) or _TOTAL_SHARE.fullmatch(text)):
+        if begins and _HEADING.fullmatch(text):
             self.block = None
             self.out.balance.merged[HEADINGS] += 1
-        elif is_layer and (match := _ROW.fullmatch(text) or _PRINTED.fullmatch(text)) is not None:
+        elif is_layer and (match := _ROW.fullmatch(text) or _PRINTED.fullmatch(text) or _SORTED_ROW.fullmatch(text)):
             self._layer(number, match)
-        elif is_layer and (match := _PRINTED_BY_TIME.fullmatch(text) or _SORTED_ROW.fullmatch(text)) is not None:
-            self._layer_by_time(number, match)
-        elif begins and (match := _TOTAL.fullmatch(text)) is not None:
+        elif begins and (match := _TOTAL.fullmatch(text)):
             self._total(number, match)
-        elif begins and (match := _LOG.fullmatch(text)) is not None:
+        elif begins and (match := _LOG.fullmatch(text)):
             self._log(number, match)
         elif begins and _SECTION.fullmatch(text):
-            self.section = text.decode("utf-8", "replace")
+            self.section = _text(text)
             self.out.balance.merged[HEADINGS] += 1
         elif b";" not in text:
             return False
-        elif self.section and (match := _SETTING.fullmatch(text)) is not None:
-            self._setting(number, match)
+        elif self.section and (match := _SETTING.fullmatch(text)):
+            self._setting(number, _text(match[1]), _text(match[2]))
         elif self.block is not None and _CUT_ROW.fullmatch(text):
-            self.out.skip(BAD_ROW, number, repr(text[:60].decode("utf-8", "replace")))
+            self.out.skip(BAD_ROW, number, repr(_text(text[:60])))
         else:
             return False
         return True
 
-    # -- JSON -------------------------------------------------------------------------------------------------
-
-    def _json(self, source: Source) -> None:
-        self.out.info.unit, self.out.balance.unit = "entry", ENTRIES
-        document = JsonDocument(source)
-        try:
-            report = msgspec.json.decode(document.text, type=as_json.Report)
-        except (msgspec.DecodeError, RecursionError) as error:
-            raise source.malformed(f"not valid JSON: {error}", hint="was the file cut?") from None
-        for part in as_json.parts_of(document, report):
-            self._part(part)
-        for self.section, name, value in as_json.settings_of(report):
-            number = self._next_entry()
-            self._add_setting(number, name, value if isinstance(value, str) else msgspec.json.encode(value).decode())
-        for key in as_json.unknown_keys(report):
-            self.out.skip(UNKNOWN_MEMBER, self._next_entry(), repr(key[:60]))
-
-    def _next_entry(self) -> int:
-        self.out.balance.read += 1
-        return self.out.balance.read
-
-    def _part(self, part: as_json.Part) -> None:
-        """Read the layers of a request, or means."""
-        self.block = None
-        before = self.out.balance.read
-        for node in part.nodes:
-            number = self._next_entry()
-            if node is None:
-                self.out.skip(BAD_ROW, number)
-            elif part.is_sorted:
-                self._sorted_layer(number, node)
-            else:
-                self._add_layer(number, _Layer(*node[:6]))
-        if part.is_average and self.out.balance.read == before + 1:
-            self.out.problem(FIRST_LAYER_ONLY, self.out.balance.read)
-        if part.total:
-            self._check_total(self._next_entry(), part.total)
-
-    def _layer_by_time(self, number: int, match: re.Match[bytes]) -> None:
-        name, status, layer_type, exec_type, real, cpu = match.groups(b"")[:6]
-        if name[:1] == b'"' == name[-1:]:
-            name = name[1:-1].replace(b'""', b'"')
-        elif name.endswith(b"..."):
-            self.out.problem(CUT_NAME, number, _text(name))
-        share = match.groups(b"")[-1]
-        texts = (_text(name), _text(status), _text(layer_type), _text(exec_type))
-        self._sorted_layer(number, as_json.Node(*texts, real, cpu, _text(share)))
-
-    def _sorted_layer(self, number: int, node: as_json.Node) -> None:
-        """Add a layer of a sorted report, of which only the time is known."""
-        if self.block is None or self.block.track != NO_TRACK:
-            self.block = _Block(NO_TRACK, 0)
-        try:
-            times = {"real_time_ns": self._ms(number, node.real), "cpu_time_ns": self._ms(number, node.cpu)}
-        except ValueError as error:
-            self.out.skip(BAD_ROW, number, str(error))
-            return
-        if self.report == NO_TRACK:
-            self.report = self.out.tracks.totals(_BY_TIME)
-        self.block.rows += 1
-        self.block.total += times["real_time_ns"]
-        args = {**times, "share": node.share, "exec_type": node.exec_type, "status": node.status}
-        self.out.totals(self.report, node.name, node.layer_type, args, number)
-        self.out.balance.written += 1
-
-    # -- layers -----------------------------------------------------------------------------------------------
-
     def _layer(self, number: int, match: re.Match[bytes]) -> None:
-        name, status, layer_type, exec_type, real, cpu = match.groups(b"")[:6]
-        exec_type = exec_type or (match.groups(b"")[6] if len(match.groups()) > 6 else b"")
-        if match.re.pattern == _PRINTED.pattern and name.endswith(b"..."):
-            self.out.problem(CUT_NAME, number, name.decode("utf-8", "replace"))
-        self._add_layer(number, _Layer(_text(name), _text(status), _text(layer_type), _text(exec_type), real, cpu))
-
-    def _add_layer(self, number: int, layer: _Layer) -> None:
-        try:
-            dur, cpu_ns = self._ms(number, layer.real), self._ms(number, layer.cpu)
-        except ValueError as error:
-            self.out.skip(BAD_ROW, number, str(error))
-            return
-        if self.block is None or self.block.track == NO_TRACK:  # none, or one of layers by time
-            self.block = self._new_block()
-        block = self.block
-        args = {"exec_type": layer.exec_type, "cpu_time_ns": cpu_ns, "status": layer.status}
-        self.out.balance.written += 1
-        block.rows += 1
-        if layer.status != "EXECUTED" and not dur:
-            self.out.instant(block.track, block.end, layer.name, layer.layer_type, args, number)
-            return
-        self.out.slice(block.track, block.end, dur, layer.name, layer.layer_type, args, number)
-        block.end += dur
-        block.total += dur
-        self.now = max(self.now, block.end)
-
-    def _new_block(self) -> _Block:
-        """Return a new block; all blocks start at one time, since requests run in parallel."""
-        if not self.blocks:
-            self.blocks_at = self.now
-        number = len(self.blocks) if self.number_of_request is None else self.number_of_request
-        self.number_of_request = None
-        track = self.out.tracks.add(f"infer request {number} (synthetic)", self._root(), description=_SYNTHETIC)
-        self.blocks.append(_Block(track, self.blocks_at))
-        return self.blocks[-1]
-
-    def _root(self) -> TrackId:
-        if self.root == NO_TRACK:
-            self.root = self.out.tracks.process("OpenVINO")
-        return self.root
+        fields = match.groupdict(b"")
+        name, share = fields["name"], match.groupdict().get("share")
+        if share is not None and name[:1] == b'"' == name[-1:]:
+            name = name[1:-1].replace(b'""', b'"')
+        elif match.re is not _ROW and name.endswith(b"..."):
+            self.out.problem(CUT_NAME, number, _text(name))
+        exec_type = fields["exec"] or fields.get("behind", b"")
+        texts = (_text(name), _text(fields["status"]), _text(fields["type"]), _text(exec_type))
+        self._add_layer(number, _Layer(*texts, fields["real"], fields["cpu"], None if share is None else _text(share)))
 
     def _total(self, number: int, match: re.Match[bytes]) -> None:
-        self._check_total(number, match[1] or match[3], is_other=b"CPU" in match[0] or b"micro" in match[0])
+        is_comparable = b"CPU" not in match[0] and b"micro" not in match[0]
+        self._check_total(number, match[1] or match[3], is_comparable=is_comparable)
         if match[1]:
             self.block = None
 
-    def _check_total(self, number: int, text: bytes, *, is_other: bool = False) -> None:
-        """Compare a total in ms with the rows, unless it `is_other`: of CPU time, or in another unit."""
-        block = self.block
-        try:
-            total = self._ms(number, text)
-        except ValueError as error:
-            self.out.skip(BAD_ROW, number, str(error))
-            return
-        self.out.balance.merged[CHECKED_TOTALS] += 1
-        if block is None or is_other:
-            return
-        if abs(total - block.total) > _STEP_NS * (block.rows + 1):
-            self.out.problem(TOTAL_DIFFERS, number, f"{total} ns, but the rows are {block.total} ns")
-
-    def _ms(self, number: int, text: bytes) -> int:
-        if b"," in text:
-            self.out.problem(DECIMAL_COMMA, number)
-            text = text.replace(b",", b".")
-        return parse_ns(text, MS)
-
-    # -- what benchmark_app prints ----------------------------------------------------------------------------
-
     def _log(self, number: int, match: re.Match[bytes]) -> None:
+        """Read a line that benchmark_app logs."""
         if self.log_track == NO_TRACK:
             self.log_track = self.out.tracks.thread(self._root(), None, "benchmark_app (synthetic)")
             self.out.tracks[self.log_track].description = "The log has no times: its lines stand 1 µs apart."
@@ -332,25 +242,149 @@ class _Reader(msgspec.Struct):
         self.out.balance.written += 1
         self.now += _STEP_NS
 
-    def _setting(self, number: int, match: re.Match[bytes]) -> None:
-        """Read a line of the report."""
-        self._add_setting(number, _text(match[1]), _text(match[2]))
+    # -- JSON -------------------------------------------------------------------------------------------------
 
-    def _add_setting(self, number: int, name: str, value: str) -> None:
-        """Keep a parameter, a setting or a result."""
-        if self.report == NO_TRACK:
-            self.report = self.out.tracks.totals("OpenVINO benchmark report")
-        self.out.totals(self.report, name, self.section, {"value": value}, number)
+    def _json(self, source: Source) -> None:
+        self.out.info.unit, self.out.balance.unit = "entry", ENTRIES
+        document = JsonDocument(source)
+        try:
+            report = msgspec.json.decode(document.text, type=_Members)
+        except (msgspec.DecodeError, RecursionError) as error:
+            raise source.malformed(f"not valid JSON: {error}", hint="was the file cut?") from None
+        kind = decode_json(report.get("report_type", _NULL))
+        detailed, average = report.get("detailed_performance", _NULL), report.get("avg_performance", _NULL)
+        for part in document.elements(detailed) if is_array(detailed) else ():
+            self._part(document, part, is_sorted=kind == "sorted", is_average=False)
+        if bytes(memoryview(average)[:4]) != b"null":
+            self._part(document, average, is_sorted=kind == "sorted", is_average=kind != "sorted")
+        for key, self.section in _SECTIONS.items():
+            for name, member in _members(report.get(key, _NULL)).items():
+                value = decode_json(member)
+                text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
+                self._setting(self._next_entry(), name, text)
+        for key in report:
+            if key not in _SECTIONS and key not in _COUNTERS:
+                self.out.skip(UNKNOWN_MEMBER, self._next_entry(), repr(key[:60]))
+
+    def _next_entry(self) -> int:
+        self.out.balance.read += 1
+        return self.out.balance.read
+
+    def _part(self, document: JsonDocument, part: msgspec.Raw, *, is_sorted: bool, is_average: bool) -> None:
+        """Read the layers of a request, or means."""
+        self.block = None
+        before = self.out.balance.read
+        members = _members(part)
+        nodes = members.get("nodes", _NULL)
+        elements: Iterable[msgspec.Raw] = document.elements(nodes) if is_array(nodes) else [_NULL]
+        for element in elements:
+            layer = _layer_of(element, is_sorted)
+            if layer is None:
+                self.out.skip(BAD_ROW, self._next_entry())
+            else:
+                self._add_layer(self._next_entry(), layer)
+        if is_average and self.out.balance.read == before + 1:
+            self.out.problem(FIRST_LAYER_ONLY, self.out.balance.read)
+        total = _json_number(decode_json(members.get("total_real_time", _NULL)))
+        if total:
+            self._check_total(self._next_entry(), total)
+
+    # -- layers and settings ----------------------------------------------------------------------------------
+
+    def _add_layer(self, number: int, layer: _Layer) -> None:
+        if layer.share is not None and (self.block is None or self.block.track != NO_TRACK):
+            self.block = _Block(NO_TRACK, 0)
+        try:
+            dur, cpu_ns = self._ms(number, layer.real), self._ms(number, layer.cpu)
+        except ValueError as error:
+            self.out.skip(BAD_ROW, number, str(error))
+            return
+        if self.block is None or (layer.share is None and self.block.track == NO_TRACK):
+            self.block = self._new_block()
+        block = self.block
         self.out.balance.written += 1
+        block.rows += 1
+        block.total += dur
+        args: dict[str, Any] = {"exec_type": layer.exec_type, "cpu_time_ns": cpu_ns, "status": layer.status}
+        if layer.share is not None:
+            args = {"real_time_ns": dur, "cpu_time_ns": cpu_ns, "share": layer.share, **args}
+            self.out.totals(self._report("OpenVINO layers by time"), layer.name, layer.layer_type, args, number)
+        elif layer.status != "EXECUTED" and not dur:
+            self.out.instant(block.track, block.end, layer.name, layer.layer_type, args, number)
+        else:
+            self.out.slice(block.track, block.end, dur, layer.name, layer.layer_type, args, number)
+            block.end += dur
+            self.now = max(self.now, block.end)
 
+    def _new_block(self) -> _Block:
+        """Return a new block; all blocks start at one time, since requests run in parallel."""
+        if not self.blocks:
+            self.blocks_at = self.now
+        number = len(self.blocks) if self.number_of_request is None else self.number_of_request
+        self.number_of_request = None
+        track = self.out.tracks.add(f"infer request {number} (synthetic)", self._root(), description=_SYNTHETIC)
+        self.blocks.append(_Block(track, self.blocks_at))
+        return self.blocks[-1]
 
-def _is_json(head: Head) -> bool:
-    """Return whether a report is JSON; which one it is follows from its members."""
-    return head.text.lstrip()[:1] == b"{"
+    def _root(self) -> TrackId:
+        if self.root == NO_TRACK:
+            self.root = self.out.tracks.process("OpenVINO")
+        return self.root
+
+    def _report(self, title: str) -> TrackId:
+        if self.report == NO_TRACK:
+            self.report = self.out.tracks.totals(title)
+        return self.report
+
+    def _check_total(self, number: int, text: bytes, *, is_comparable: bool = True) -> None:
+        """Compare a total in ms with the rows; one of CPU time, or in another unit, is not comparable."""
+        block = self.block
+        try:
+            total = self._ms(number, text)
+        except ValueError as error:
+            self.out.skip(BAD_ROW, number, str(error))
+            return
+        self.out.balance.merged[CHECKED_TOTALS] += 1
+        if is_comparable and block is not None and abs(total - block.total) > _STEP_NS * (block.rows + 1):
+            self.out.problem(TOTAL_DIFFERS, number, f"{total} ns, but the rows are {block.total} ns")
+
+    def _ms(self, number: int, text: bytes) -> int:
+        if b"," in text:
+            self.out.problem(DECIMAL_COMMA, number)
+            text = text.replace(b",", b".")
+        return parse_ns(text, MS)
+
+    def _setting(self, number: int, name: str, value: str) -> None:
+        """Keep a parameter, a setting or a result."""
+        self.out.totals(self._report("OpenVINO benchmark report"), name, self.section, {"value": value}, number)
+        self.out.balance.written += 1
 
 
 def _text(data: bytes) -> str:
     return data.decode("utf-8", "replace")
+
+
+def _members(value: msgspec.Raw) -> _Members:
+    """Return the members of an object, none of another value."""
+    return msgspec.json.decode(value, type=_Members) if memoryview(value)[0] == ord("{") else {}
+
+
+def _layer_of(element: msgspec.Raw, is_sorted: bool) -> _Layer | None:
+    """Return an element of a report in JSON as a layer; None if it is not one."""
+    node = decode_json(element)
+    if not isinstance(node, dict) or "name" not in node or "real_time" not in node:
+        return None
+    name, layer_type, exec_type, share = (str(node.get(key, "")) for key in ("name", "node_type", "exec_type", "%"))
+    status = _JSON_STATUS.fullmatch(str(node.get("status", "")))
+    times = _json_number(node["real_time"]), _json_number(node.get("cpu_time"))
+    return _Layer(name, status[1] if status else "", layer_type, exec_type, *times, share if is_sorted else None)
+
+
+def _json_number(value: Any) -> bytes:
+    """Return a number, or a text that holds one, as it is written; b"" for anything else."""
+    if isinstance(value, str):
+        return value.strip().encode()
+    return msgspec.json.encode(value) if isinstance(value, int | float) and not isinstance(value, bool) else b""
 
 
 @dataclass(frozen=True)
@@ -400,9 +434,9 @@ class Openvino:
 
     def sniff(self, head: Head) -> Match:
         """Return YES by the heading of a report, by printed counters, or by the steps of benchmark_app."""
-        if as_json.is_counters(head.text):
+        if head.text.lstrip()[:1] == b"{" and _JSON_COUNTERS.search(head.text):
             return Match.yes("the members of a counters report in JSON")
-        if as_json.is_report(head.text):
+        if _JSON_REPORT.match(head.text):
             return Match.yes("the members of a benchmark report in JSON")
         if b"layerName;execStatus;layerType" in head.data or b"layerName,execStatus,layerType" in head.data:
             return Match.yes("the heading of a counters report")

@@ -1,1 +1,0 @@
-"""OpenVINO: tables of performance counters."""
