@@ -9,7 +9,7 @@
 Only the two traces have times: relative ones, with about five digits, so that from one second on a start is good to
 10 us and from ten on to 100 us. Zero is the start of profiling; when nvprof shows a file that it has written before
 (the prefix is "========"), each table begins at its own first row. Threads are not printed. All other tables are totals
-without a place in time. The grammar is in `_lines`.
+without a place in time. The grammar is in `printed`.
 
 The lines of several processes can alternate; rows carry no pid, so each is taken for the process whose title came last.
 """
@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import msgspec
 
@@ -26,19 +26,17 @@ from traceconv.families.common import cupti as _cupti
 from traceconv.families.common.ansi import plain
 from traceconv.families.common.text_lines import TextLines
 from traceconv.families.importer import Match
-from traceconv.families.nvprof import _lines as lines
-from traceconv.families.nvprof._lines import Header
-from traceconv.families.nvprof._text_launches import Pairs, Row, TextLaunches
-from traceconv.families.nvprof._text_tracks import CLOCK, NONE, UNIFIED, Shape, Table, TextTracks
+from traceconv.families.nvprof import printed
+from traceconv.families.nvprof.printed import Header
 from traceconv.io.shown import Counted
 from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
-from traceconv.model.clocks import ClockDomain, ClockSnapshot, Provenance
+from traceconv.model.clocks import ClockDomain, ClockSnapshot, Provenance, Run, Zero
 from traceconv.model.counted import BLANK_LINES, HEADER_ROWS, LINES, PROGRAM_LINES, TITLES
 from traceconv.model.diagnostics import absent, lost, repaired, skipped
 from traceconv.model.marks import GPU_MARKS, CountMarks, FormatMarks, TotalsMarks
 from traceconv.model.numbers import is_digits, whole_of, whole_or_text
-from traceconv.model.trace import Layer, TrackId
+from traceconv.model.trace import NO_TRACK, ClockId, Layer, SliceId, TrackId
 
 OTHER_LINE = skipped(
     "nvprof-text.other_line",
@@ -109,6 +107,161 @@ _PLACED = frozenset(
 )
 _LOWER = ("src", "dst")
 _MAX_SHAPES = 1 << 14
+CLOCK = ClockDomain("start of nvprof", Zero.RUN_START, Run.MONOTONIC)
+_DEVICE = re.compile(r"(?P<name>.*) \((?P<number>\d+)\)")
+UNIFIED = "[Unified Memory"
+NONE = ("", "-")
+
+
+class Shape(NamedTuple):
+    """The properties of rows that differ only in their times and names."""
+
+    args: dict[str, Any]
+    row: dict[str, str]
+    on_device: bool
+
+
+class Table(msgspec.Struct):
+    """The table that rows belong to.
+
+    Attributes:
+        pid: of the process, None when nvprof showed a file.
+        title: the text above it.
+        group: the type of the rows, such as "API calls".
+        context: thread, domain, range, device and kernel that the rows are about.
+    """
+
+    pid: int | None = None
+    title: str = ""
+    header: Header | None = None
+    header_line: str = ""
+    units: dict[str, str] | None = None
+    group: str = ""
+    context: dict[str, str] = msgspec.field(default_factory=dict)
+    totals: TrackId = NO_TRACK
+    clock: ClockId | None = None
+    awaits_units: bool = False
+    shapes: dict[tuple[str, ...], Shape] = msgspec.field(default_factory=dict)
+
+
+class TextTracks:
+    """Creates tracks on first use.
+
+    Attributes:
+        commands: what the processes were started with.
+        clocks: the domain of each clock.
+    """
+
+    def __init__(self, out: Builder) -> None:
+        self.commands: dict[int | None, str] = {}
+        self.clocks: dict[ClockId, ClockDomain] = {}
+        self._out = out
+        self._tracks: dict[tuple[Any, ...], TrackId] = {}
+
+    def _process(self, table: Table) -> TrackId:
+        pid = table.pid
+        command = self.commands.get(pid, "")
+        if pid is None and not command:
+            return NO_TRACK
+        key = ("process", pid)
+        if key not in self._tracks:
+            self._tracks[key] = self._out.tracks.process(pid=pid, description=command)
+        return self._tracks[key]
+
+    def clock(self, table: Table) -> ClockId:
+        """Return the clock of a table, with a zero of its own for each process, or for each table of a file."""
+        if table.clock is None:
+            words = f"of process {table.pid}" if table.pid is not None else f"table {len(self.clocks) + 1}"
+            domain = ClockDomain(f"{CLOCK.name}, {words}", CLOCK.zero, CLOCK.run, 1, "", self._out.info.name)
+            if not self.clocks:
+                self._out.clocks.set_default(domain)
+            table.clock = self._out.clocks.add(domain)
+            self.clocks[table.clock] = domain
+        return table.clock
+
+    def track(self, table: Table, path: tuple[str, ...], clock: ClockId) -> TrackId:
+        """Return the track of that path below the process."""
+        key = ("track", table.pid, path, clock)
+        if key not in self._tracks:
+            parent = self.track(table, path[:-1], clock) if len(path) > 1 else self._process(table)
+            self._tracks[key] = self._out.tracks.add(path[-1], parent, clock=clock)
+        return self._tracks[key]
+
+    def stream(self, table: Table, shape: Shape, name: str, clock: ClockId) -> TrackId:
+        """Return the track of the stream, or of the unified memory, that a row is about."""
+        unified = name.startswith(UNIFIED)
+        words = tuple(shape.row.get(word, "-").strip() for word in ("Device", "Context", "Stream"))
+        key = ("stream", table.pid, words, unified, clock)
+        if key not in self._tracks:
+            device = _DEVICE.fullmatch(words[0])
+            on_a_device = words[0] not in NONE
+            path = [f"GPU {device['number']}: {device['name']}" if device else words[0].strip("- ") or "GPU"]
+            if unified:
+                path = [*path[:on_a_device], "Unified memory"]
+            else:
+                kinds = zip(("Context", "Stream"), words[1:], strict=True)
+                path += [f"{kind} {word}" for kind, word in kinds if word not in NONE]
+            self._tracks[key] = self.track(table, tuple(path), clock)
+        return self._tracks[key]
+
+    def totals(self, table: Table) -> TrackId:
+        """Return a track for totals, below the process only if it has traces: tables alone are attached later."""
+        if table.totals == NO_TRACK:
+            title = table.title or "nvprof"
+            key = ("totals", table.pid, title)
+            if key not in self._tracks:
+                process = self._tracks.get(("process", table.pid), NO_TRACK)
+                if process == NO_TRACK and len(self.commands) > 1 and table.pid is not None:
+                    title = f"{title} of process {table.pid}"
+                about = f"process {table.pid}: " if table.pid is not None else ""
+                command = self.commands.get(table.pid, "")
+                self._tracks[key] = self._out.tracks.totals(
+                    title, process, description=f"{about}{command}." if command else ""
+                )
+            table.totals = self._tracks[key]
+        return table.totals
+
+
+class Row(NamedTuple):
+    """A slice with its start (ns) on a clock, and its line."""
+
+    slice: SliceId
+    ts: int
+    clock: ClockId
+    at: int
+
+
+class Launches:
+    """The calls of an API trace and the work of a GPU trace that they launched, by process and correlation id."""
+
+    def __init__(self) -> None:
+        self._calls: dict[tuple[int | None, int], Row] = {}
+        self._work: list[tuple[tuple[int | None, int], Row]] = []
+
+    def add(self, pid: int | None, correlation: int, row: Row, on_device: bool) -> None:
+        """Add the slice of a call or of work; of several calls with one id, the last one counts."""
+        if on_device:
+            self._work.append(((pid, correlation), row))
+        else:
+            self._calls[pid, correlation] = row
+
+    def draw(self, out: Builder) -> list[tuple[Row, Row]]:
+        """Draw the flows from calls to their work; return both, in the order of the work."""
+        pairs = [(self._calls[key], row) for key, row in self._work if key in self._calls]
+        launch = [out.tables.string(_cupti.LAUNCH_FLOW)] * len(pairs)
+        sources, targets = [call.slice for call, _ in pairs], [row.slice for _, row in pairs]
+        out.bulk.flows(sources, targets, launch, launch, [row.at for _, row in pairs])
+        return pairs
+
+
+def _closest(pairs: list[tuple[Row, Row]], clock: ClockId, reference: ClockId) -> tuple[int, int] | None:
+    """Return the times on two clocks, one of calls and one of work, of the launch with the least time to its work."""
+    for calls, work in ((clock, reference), (reference, clock)):
+        between = [pair for pair in pairs if pair[0].clock == calls and pair[1].clock == work]
+        if between:
+            call, row = max(between, key=lambda pair: pair[0].ts - pair[1].ts)
+            return (call.ts, row.ts) if calls == clock else (row.ts, call.ts)
+    return None
 
 
 class _Reader:
@@ -119,7 +272,7 @@ class _Reader:
         self._table = Table()
         self._tracks = TextTracks(out)
         self._ends: dict[TrackId, int] = {}
-        self._launches = TextLaunches(out)
+        self._launches = Launches()
         self._step = 1
         self._dur_step = _NO_STEP
         self._rows = 0
@@ -141,10 +294,8 @@ class _Reader:
             )
         self._finish()
 
-    # -- lines ----------------------------------------------------------------------------------------------------
-
     def _line(self, number: int, line: bytes) -> None:
-        prefix = lines.PREFIX.search(line) if b"==" in line else None
+        prefix = printed.PREFIX.search(line) if b"==" in line else None
         if prefix is not None:
             self._prefixed(prefix)
             self._keep(TITLES)
@@ -215,10 +366,10 @@ class _Reader:
         table = self._table
         if table.awaits_units and table.header is not None:
             table.awaits_units = False
-            table.units = lines.units_of(text, table.header, table.header_line)
+            table.units = printed.units_of(text, table.header, table.header_line)
             if table.units is not None:
                 return True
-        header = lines.header_of(text)
+        header = printed.header_of(text)
         if header is None:
             return False
         if table.header is not None and header.timed:  # another table below the same title has a zero of its own
@@ -226,8 +377,6 @@ class _Reader:
         table.header, table.header_line, table.units, table.awaits_units = header, text, None, True
         self._tables.append(f"{table.title or 'table'}: {', '.join(header.columns)}")
         return True
-
-    # -- rows -----------------------------------------------------------------------------------------------------
 
     def _row(self, number: int, text: str) -> bool:
         header = self._table.header
@@ -242,16 +391,16 @@ class _Reader:
     def _timed_row(self, number: int, text: str, header: Header) -> bool:
         if not is_digits(text.lstrip(' \t"-')[:1]):
             return False
-        first = lines.cells_of_csv(text.strip()) if header.csv else text.split(None, 1)
-        start = lines.time_ns(first[0], self._unit("Start"))
+        first = printed.cells_of_csv(text.strip()) if header.csv else text.split(None, 1)
+        start = printed.time_ns(first[0], self._unit("Start"))
         if start is None:
             return False
-        cells = lines.joined(first, header) if header.csv else lines.cells_of(text, header)
+        cells = printed.joined(first, header) if header.csv else printed.cells_of(text, header)
         if cells is None:
             self._out.skip(CUT_ROW, number, f"{len(first)} of {len(header.columns)} cells" if header.csv else "")
             return True
         no_length = cells[1].strip() in NONE
-        dur = None if no_length else lines.time_ns(cells[1].strip(), self._unit("Duration"))
+        dur = None if no_length else printed.time_ns(cells[1].strip(), self._unit("Duration"))
         if dur is None and not no_length:
             self._out.skip(BAD_ROW, number, f"duration {cells[1]!r:.40}")
             return True
@@ -334,7 +483,7 @@ class _Reader:
         if key == "address":
             args[key] = text
             return
-        ending, value = lines.value_of(text, self._unit(column))
+        ending, value = printed.value_of(text, self._unit(column))
         if column not in _ARGS and ending == "_percent":  # a metric, under its own name
             ending = ""
             value = text
@@ -355,12 +504,12 @@ class _Reader:
         depth = 0
         if not header.csv:
             text, depth = self._without_group(text)
-        cells = lines.cells_of(text, header)
+        cells = printed.cells_of(text, header)
         if cells is None:
             return False
         row = dict(zip(header.columns, cells, strict=True))
         counted = next(column for column in header.columns if column not in ("Type", "Device", "Kernel"))
-        if lines.split_value(row[counted]) is None:
+        if printed.split_value(row[counted]) is None:
             return False
         name = next((row.pop(key) for key in ("Name", "Metric Name", "Event Name") if key in row), self._table.title)
         category = row.pop("Type", "") or self._table.group
@@ -370,8 +519,8 @@ class _Reader:
         args: dict[str, Any] = {**self._table.context, **({"depth": depth} if depth else {})}
         for column, cell in row.items():
             if cell.strip() not in NONE:
-                ending, value = lines.value_of(cell, self._unit(column))
-                args[f"{'self_' if own and column == 'Time' else ''}{lines.key_of(column)}{ending}"] = value
+                ending, value = printed.value_of(cell, self._unit(column))
+                args[f"{'self_' if own and column == 'Time' else ''}{printed.key_of(column)}{ending}"] = value
         self._out.totals(self._tracks.totals(self._table), name.strip(), category, args, number)
         self._out.balance.written += 1
         return True
@@ -389,11 +538,9 @@ class _Reader:
         text = text[tree.end() :] if tree and depth else text
         return (f"{self._table.group or '-'}  {text.strip()}" if header.columns[0] == "Type" else text), depth
 
-    # -- the end ----------------------------------------------------------------------------------------------------
-
     def _finish(self) -> None:
         self._lines.tell_others(OTHER_LINE, PROGRAM_LINES)
-        self._relate_clocks(self._launches.draw())
+        self._relate_clocks(self._launches.draw(self._out))
         commands = {str(pid) if pid is not None else "": command for pid, command in self._tracks.commands.items()}
         self._out.metadata["nvprof_text"] = {"commands": commands, "tables": self._tables[:50]}
         if not self._timed:
@@ -409,12 +556,12 @@ class _Reader:
         if not self._rows:
             self._out.note("no table has a row: the program used no GPU, or was stopped before nvprof printed")
 
-    def _relate_clocks(self, launches: Pairs) -> None:
+    def _relate_clocks(self, launches: list[tuple[Row, Row]]) -> None:
         """Relate each clock to the first one: by common launches, else as if they were one."""
         clocks = self._tracks.clocks
         known = list(clocks)
         for clock in known[1:]:
-            pair = launches.closest(clock, known[0])
+            pair = _closest(launches, clock, known[0])
             if pair is not None:
                 method = "no kernel starts before its launch"
             else:
@@ -517,13 +664,13 @@ class NvprofText:
             return Match.no("JSON or SQLite, no text")
         titled = header = profiling = False
         for line in head.data.splitlines():
-            prefix = lines.PREFIX.search(line) if b"==" in line else None
+            prefix = printed.PREFIX.search(line) if b"==" in line else None
             if prefix is not None:
                 text = prefix["text"] or prefix["imported"] or b""
                 profiling |= text.startswith(b"NVPROF is profiling process")
                 titled |= _TITLE.match(text.decode("utf-8", "replace")) is not None
             elif b"Start" in line or b"Time(%)" in line or b"Invocations" in line:
-                header |= lines.header_of(line.decode("utf-8", "replace")) is not None
+                header |= printed.header_of(line.decode("utf-8", "replace")) is not None
         if profiling or (titled and header):
             return Match.yes("a line of nvprof with its prefix" + (", a header row" if header else ""))
         return Match.maybe("a header row like those of nvprof") if header else Match.no("no title or table of nvprof")
