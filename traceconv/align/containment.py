@@ -77,7 +77,7 @@ class _Calls:
         rows: the rows of these calls in the slices of the inner trace.
         log: all calls, in order of their start.
         within: how far a call may stick out of its operator, ns.
-        others: the rows of calls that are set apart as those of another process, if events relate the clocks.
+        others: the rows of calls that are set apart as those of another process; none if files relate the clocks.
     """
 
     outer: ClockInput
@@ -126,21 +126,29 @@ def _check_of_pair(outer: ClockInput, inner: ClockInput, alignment: Alignment, n
     if len(ranks) > 1 or not stated:
         return None
     clock_map = maps[1].then(maps[0].inverse())
-    others = alignment.others.get(inner.index, np.empty(0, np.int64))
-    if len(others) and clock_map.by_user:
-        inner = _part(inner, np.setdiff1d(np.arange(len(inner.trace.slices.ts)), others))
-    by_user, apart = clock_map.by_user, others if clock_map.rests_on else others[:0]
-    calls = _calls(*_in_windows(outer, inner, clock_map), clock_map, names, apart)
+    by_user, others = clock_map.by_user, np.empty(0, np.int64)
+    if by_user or clock_map.rests_on:
+        others = alignment.others.get(inner.index, others)
+    calls = _calls(outer, inner, clock_map, names, others)
     if calls is None:
         return None
-    check = _check(_at_best(calls) if by_user else calls, is_mixed=by_user and bool(len(others)))
+    check = _check(_at_best(calls) if by_user else calls)
     return structs.replace(
         check, contradictions=tuple(structs.replace(one, by_user=by_user) for one in check.contradictions)
     )
 
 
 def _calls(outer: ClockInput, inner: ClockInput, clock_map: ClockMap, names: NameMap, others: Array) -> _Calls | None:
-    """Return the common work of two clocks, by the map from the inner to the outer one; None without any."""
+    """Return the common work of two clocks, by the map from the inner to the outer one; None without any.
+
+    Args:
+        outer, inner: the two clocks.
+        clock_map: the map from the inner to the outer one.
+        names: which names mean the same work.
+        others: the rows of calls that are set apart.
+    """
+    outer, inner, taken = _in_windows(outer, inner, clock_map)
+    others = np.flatnonzero(np.isin(taken, others))
     views = shared_work(outer.trace, outer.clock, inner.trace, inner.clock, names)
     if views is None:
         return None
@@ -175,8 +183,10 @@ def _at_best(calls: _Calls) -> _Calls:
     return replace(at_best, calls=next(moved), log=next(moved))
 
 
-def _in_windows(outer: ClockInput, inner: ClockInput, clock_map: ClockMap) -> tuple[ClockInput, ClockInput]:
+def _in_windows(outer: ClockInput, inner: ClockInput, clock_map: ClockMap) -> tuple[ClockInput, ClockInput, Array]:
     """Return two clocks with the slices of some windows of time, evenly spread, if either has too many slices.
+
+    The third result holds the rows of the slices that are left of the inner one.
 
     Args:
         outer, inner: the two clocks.
@@ -184,7 +194,7 @@ def _in_windows(outer: ClockInput, inner: ClockInput, clock_map: ClockMap) -> tu
     """
     slices, calls = outer.trace.slices, inner.trace.slices
     if max(len(slices.ts), len(calls.ts)) <= _MOST_SLICES:
-        return outer, inner
+        return outer, inner, np.arange(len(calls.ts))
     times, others = np.sort(slices.ts), clock_map.apply(calls.ts)
     count = max(_MOST_SLICES // _WINDOWS * min(1, len(times) / max(len(calls.ts), 1)), 1)
     first = np.linspace(0, max(len(times) - 1 - count, 0), _WINDOWS).astype(np.int64)
@@ -193,7 +203,8 @@ def _in_windows(outer: ClockInput, inner: ClockInput, clock_map: ClockMap) -> tu
     def within(ts: I64) -> Array:
         return np.flatnonzero(((ts[:, None] >= start) & (ts[:, None] <= end)).any(axis=1))
 
-    return _part(outer, within(slices.ts)), _part(inner, within(others))
+    rows = within(others)
+    return _part(outer, within(slices.ts)), _part(inner, rows), rows
 
 
 def _part(side: ClockInput, rows: Array) -> ClockInput:
@@ -202,13 +213,8 @@ def _part(side: ClockInput, rows: Array) -> ClockInput:
     return replace(side, trace=side.trace.with_tables(slices=take(side.trace.slices, rows), flows=no_flows))
 
 
-def _check(calls: _Calls, *, is_mixed: bool = False) -> Check:
-    """Return the check of some calls; with too few of them it has no pairs.
-
-    Args:
-        calls: the calls.
-        is_mixed: whether calls of another process were taken out of the log, which the user is told of elsewhere.
-    """
+def _check(calls: _Calls) -> Check:
+    """Return the check of some calls; with too few of them it has no pairs."""
     files = calls.outer.name, calls.inner.name
     out = sticking_out(calls.nest, calls.calls)
     # Operators without a length hold nothing: where a kind has no others, its calls tell nothing.
@@ -221,8 +227,6 @@ def _check(calls: _Calls, *, is_mixed: bool = False) -> Check:
     calls, out = replace(calls, calls=calls.calls.take(some), rows=calls.rows[some]), out[some]
     beyond = out > calls.within
     said = _contradiction(calls, beyond)
-    if is_mixed and said is not None and said.verdict is Verdict.ASSUMED:
-        said = None  # the rest of these calls
     outside = int(np.count_nonzero(beyond))
     believed = 0 if said is None else outside
     return Check(
@@ -290,9 +294,20 @@ def _contradiction(calls: _Calls, beyond: Array) -> Contradiction | None:
     empty, several = operators.start[~holding], np.count_nonzero(beyond) > CHANCE
     reason = _fits_elsewhere(calls, beyond, empty) if several else None
     reason = reason or _belong_elsewhere(calls, operators, holding)
-    reason = reason or _outside_of_all(calls, beyond & ~np.isin(calls.rows, calls.others), empty)
+    reason = reason or _outside_of_all(calls, beyond & ~_may_be_of_others(calls), empty)
     reason = reason or _empty_at_an_end(calls, operators, holding)
     return None if reason is None else _against(calls, *reason)
+
+
+def _may_be_of_others(calls: _Calls) -> Array:
+    """Return the calls that tell nothing of the clocks, since they may be of another process; none if no call is.
+
+    These are those that are set apart, and those that start in an operator by chance and end behind it.
+    """
+    if not len(calls.others):
+        return np.zeros(len(calls.rows), bool)
+    begun = sticking_out(calls.nest, replace(calls.calls, dur=np.zeros_like(calls.calls.dur))) <= calls.within
+    return begun | np.isin(calls.rows, calls.others)
 
 
 def _against(calls: _Calls, verdict: Verdict, text: Message) -> Contradiction:

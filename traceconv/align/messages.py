@@ -514,8 +514,8 @@ class Text(enum.Enum):
     BEFORE_ALL = "before all operators of {framework}"
     AFTER_ALL = "after all operators of {framework}"
     CALLS_OF_OTHERS = (
-        "at least {count} of {checked} calls are of another process or thread, and drawn apart: they lie in no "
-        "operator of {files:and}, or overlap calls that fit better"
+        "{count} of {checked} calls are drawn apart, as of another process or thread: they do not fit into operators "
+        "of {files:and}, or start during calls that fit better"
     )
     CLOCK_WRONG_OR_TWO_PROCESSES = "a clock is wrong or was set in between, or the files are of two processes"
     OPERATORS_WITHOUT_CALLS = (
