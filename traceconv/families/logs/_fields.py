@@ -85,7 +85,7 @@ _UNITS |= {
 }
 _UNITS |= {"µs": (1, 3), "μs": (1, 3), "minute": (60, 9), "minutes": (60, 9), "hour": (3600, 9), "hours": (3600, 9)}
 _UNIT = "|".join(sorted(_UNITS, key=len, reverse=True))
-_AMOUNT = rf"(?P<number>\d[\d.,]{{0,40}}(?:[eE][+-]?\d{{1,3}})?)\s?(?P<unit>{_UNIT})(?![\w/])"
+_AMOUNT = rf"(?P<number>\d[\d.,]{{0,40}}+(?:[eE][+-]?\d{{1,3}})?+)\s?(?P<unit>{_UNIT})(?![\w/])"
 _AMOUNTS = re.compile(_AMOUNT)
 # took 6.4 ms | in 3.2 s | elapsed: 5 ms | elapsed time = 5ms | duration=5 ms | took 1 min 3 s
 _DURATION = re.compile(

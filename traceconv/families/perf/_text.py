@@ -43,7 +43,8 @@ EVENT = re.compile(
 )
 #: An event line without a time, with its address in the same line or in the lines below.
 UNTIMED = re.compile(
-    rb"\S.{0,63}?\s+(?:\d{1,10}/)?\d{1,10}\s+(?:\[\d+\]\s+)?(?:\d+\s+)?[\w:.-]+:(?:\s+[0-9a-f]{5,16} \S.*\))?"
+    rb"\S.{0,63}?(?<!\s)\s++(?:\d{1,10}/)?\d{1,10}\s++(?:\[\d+\]\s++)?(?:\d+\s++)?[\w:.-]+:"
+    rb"(?:\s++[0-9a-f]{5,16} \S.*\))?"
 )
 #: An address with a symbol and a file, one of them or none.
 FRAME = re.compile(rb"\s*([0-9a-f]{1,16})(?:[ \t](.*))?")
@@ -91,8 +92,8 @@ _CLOCKID = re.compile(r"# clockid ?: (\w+)(?: \(([0-9]{1,3})\))?")
 _REFERENCE = re.compile(r"# reference time: .*? = ([0-9]{1,12}\.[0-9]{6}) \(TOD\) = ([0-9]{1,12}\.[0-9]{9}) \(\w+\)")
 
 _SWITCH = re.compile(
-    r"prev_comm=(.*) prev_pid=([0-9]{1,10}) prev_prio=(-?[0-9]{1,6}) prev_state=(\S+) ==> "
-    r"next_comm=(.*) next_pid=([0-9]{1,10}) next_prio=(-?[0-9]{1,6})"
+    r"prev_comm=(.{0,64}) prev_pid=([0-9]{1,10}) prev_prio=(-?[0-9]{1,6}) prev_state=(\S++) ==> "
+    r"next_comm=(.{0,64}) next_pid=([0-9]{1,10}) next_prio=(-?[0-9]{1,6})"
 )
 _OLD_SWITCH = re.compile(
     r"(.{0,64}):([0-9]{1,10}) \[(-?[0-9]{1,6})\] (\S++) ==> (.{0,64}):([0-9]{1,10}) \[(-?[0-9]{1,6})\]"
