@@ -33,7 +33,7 @@ METHODS |= dict.fromkeys(("sub", "subn", "finditer", "split"), "findall")
 BOUNDED = {
     "traceconv.families.furiosa_table:_PANDAS": 1000,
     "traceconv.families.chrome._viztracer_marks:_LAST_FUNCTION": 4096,
-    "traceconv.families.vtune._external:_HOST": 4096,
+    "traceconv.families.vtune.external:_HOST": 4096,
     "traceconv.families.perf._text:_LATE_FRAME": 4096,
 }
 #: The methods of patterns that are called under another name.

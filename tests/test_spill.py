@@ -110,7 +110,6 @@ def test_same_bytes(case: Case, tmp_path: Path, temporary: Path) -> None:
         "tvm-profile/graph-json",
         "tvm-profile/graph-text",
         "tvm-profile/two-reports-prefix-collapsed",
-        "vtune/call_tree",
     ],
 )
 @pytest.mark.usefixtures("few_rows_too")

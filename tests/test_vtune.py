@@ -10,8 +10,7 @@ import pytest
 from traceconv.api import read
 from traceconv.errors import MalformedInput, TraceconvError
 from traceconv.families.registry import Certainty
-from traceconv.families.vtune import _external as external
-from traceconv.families.vtune import _reports as reports
+from traceconv.families.vtune import external, reports
 from traceconv.families.vtune.reports import Vtune
 from traceconv.io.source import Head
 from traceconv.model.layout import lay_out

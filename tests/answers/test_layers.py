@@ -38,7 +38,7 @@ from traceconv.cli.report_command import command
 from traceconv.errors import UsageError
 from traceconv.families.perf._tracks import PERF_CLOCK
 from traceconv.families.perfetto._inputs import restore, stated_inputs
-from traceconv.families.vtune._reports import BAD_INDENT
+from traceconv.families.vtune.reports import BAD_INDENT
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import ClockDomain, Run, Zero
 from traceconv.model.layout import lay_out
