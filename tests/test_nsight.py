@@ -16,9 +16,9 @@ from tests.make_nsight import MAIN0, global_id
 from traceconv.align import align
 from traceconv.api import read
 from traceconv.families.common.report_csv import decimal_mark, number_of
-from traceconv.families.nsight import _schema as schema
-from traceconv.families.nsight._device import SWAPPED
-from traceconv.families.nsight._export import ODD_VALUE
+from traceconv.families.nsight import exported as schema
+from traceconv.families.nsight.activity_tables import SWAPPED
+from traceconv.families.nsight.exported import ODD_VALUE
 from traceconv.families.nsight.systems import NO_CORRELATION, NsightSystems
 from traceconv.families.registry import Certainty, identify
 from traceconv.io.source import Source

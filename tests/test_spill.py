@@ -99,8 +99,6 @@ def test_same_bytes(case: Case, tmp_path: Path, temporary: Path) -> None:
     [
         "furiosa-table/csv",
         "furiosa-table/csv-odd-rows",
-        "nsight-compute/details",
-        "nsight-compute/old_two_processes_mixed",
         "rocprof/sdk-counters",
         "tvm-debugger/log-lines-only",
         "tvm-debugger/means-with-log",

@@ -20,43 +20,35 @@ and other locales were seen in excerpts only.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
 
 import msgspec
-import numpy as np
-import numpy.typing as npt
 
 from traceconv.errors import MalformedInput
 from traceconv.families.common import cupti as _cupti
 from traceconv.families.common.report_csv import DELIMITERS, fields_of, find_decimal_mark, number_of
-from traceconv.families.common.row_store import RowStore
 from traceconv.families.common.text_lines import TextLines
 from traceconv.families.common.text_tables import text_of_line
 from traceconv.families.importer import Match
 from traceconv.io.source import Head, Source
-from traceconv.io.spill import forget
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import NO_TIME, ClockDomain
-from traceconv.model.columns import Column, kept_rows
 from traceconv.model.counted import HEADINGS, LINES, ROWS_OF_KERNELS
-from traceconv.model.diagnostics import ProblemKind, declare
+from traceconv.model.diagnostics import lost, skipped
 from traceconv.model.marks import CountMarks, FormatMarks, TotalsMarks
 from traceconv.model.numbers import whole_or_text
-from traceconv.model.ordering import Order, chunks, like_next, stable_order
 from traceconv.model.times import LIMIT_NS
 
-OTHER_LINE = declare(
+OTHER_LINE = skipped(
     "ncu.other_line",
-    ProblemKind.SKIPPED,
     "lines outside of the table, printed by ncu itself or by the program, were left out",
     quiet=True,
 )
-BAD_ROW = declare(
+BAD_ROW = lost(
     "ncu.bad_row",
-    ProblemKind.LOST,
     "a row has too few fields for a metric or a rule, an unclosed quote, or no kernel: it is cut, or "
     "mixed with other output",
 )
@@ -139,8 +131,8 @@ class _Heading(msgspec.Struct, dict=True):
     @cached_property
     def info(self) -> tuple[tuple[str, str], ...]:
         """The columns that say something about the launch itself, and what it is called."""
-        columns = dict.fromkeys(column for column in self.columns if self.is_info(column))
-        return tuple((column, _LAUNCH.get(column, column)) for column in columns if _LAUNCH.get(column, column))
+        columns = {column: _LAUNCH.get(column, column) for column in self.columns if self.is_info(column)}
+        return tuple((column, name) for column, name in columns.items() if name)
 
     @cached_property
     def values(self) -> tuple[tuple[int, str], ...]:
@@ -150,16 +142,15 @@ class _Heading(msgspec.Struct, dict=True):
     @cached_property
     def durations(self) -> tuple[tuple[int, str], ...]:
         """The columns that hold how long a kernel ran, the surest first, and where they stand."""
-        return tuple((self.columns.index(one), one) for one in _DURATIONS if one in self.columns)
+        return tuple((self.columns.index(name), name) for name in _DURATIONS if name in self.columns)
 
     @cached_property
     def needed(self) -> int:
         """How many fields a row of a metric has at least: the columns of rules behind it may be missing."""
         if self.is_raw:
             return len(self.columns)
-        return 1 + max(
-            self.columns.index(one) for one in ("Metric Name", "Metric Value", *_SUMMARY) if one in self.columns
-        )
+        columns = ("Metric Name", "Metric Value", *_SUMMARY)
+        return 1 + max(self.columns.index(name) for name in columns if name in self.columns)
 
     @cached_property
     def launch_at(self) -> tuple[int, ...]:
@@ -178,20 +169,10 @@ class _Heading(msgspec.Struct, dict=True):
         return "ID" not in self.columns
 
 
-class _Row(msgspec.Struct, array_like=True):
-    """A row that waits for others of its launch: the line of its heading, its own line, and its cells."""
-
-    heading: int
-    line: int
-    cells: list[str]
-
-
 class _Kernel(msgspec.Struct):
-    """A launch, or several of a summary.
+    """A launch, or several of a summary, with durations by the name of the arg, ns.
 
-    Attributes:
-        durations: how long it ran, by the name of the arg, ns; of several launches the shortest, longest, mean.
-        stated_by: the metric that states this, as a place in _DURATIONS.
+    `stated_by` is the metric that states these, as a place in _DURATIONS.
     """
 
     name: str
@@ -220,10 +201,7 @@ class _Reader:
         self._source = source
         self._headings: list[_Heading] = []
         self._track = out.tracks.totals("Nsight Compute", description=_HELP)
-        self._waiting = RowStore(out, _Row)
-        self._launches = Column(np.int64)  # of each waiting row the hash of its launch
-        self._headings_by_line: dict[int, _Heading] = {}
-        out.tables.kept_columns = [*out.tables.kept_columns, self._launches]
+        self._kernels: dict[tuple[Any, ...], _Kernel] = {}  # by heading and cells of the launch
         self._mark = "."
         self._lines = TextLines(out)
         self._messages: dict[str, None] = {}
@@ -258,8 +236,7 @@ class _Reader:
         if match is not None:
             heading = _heading(line[: match.start()], line[match.start() :], number)
             if heading is not None:
-                self._headings = [one for one in self._headings if one.prefix != heading.prefix] + [heading]
-                self._headings_by_line[number] = heading
+                self._headings = [known for known in self._headings if known.prefix != heading.prefix] + [heading]
                 return heading, line
         for heading in self._headings:
             if line.startswith(heading.prefix) and _looks_like_a_row(line[len(heading.prefix) :], heading):
@@ -281,8 +258,6 @@ class _Reader:
         heading.units = row if is_units else [""] * len(heading.columns)
         return is_units
 
-    # -- rows ---------------------------------------------------------------------------------------------------
-
     def _row(self, heading: _Heading, text: str, number: int) -> None:
         row = fields_of(text, heading.delimiter)
         wrong = _wrong(row, text, heading)
@@ -292,28 +267,22 @@ class _Reader:
         row = (row + [""] * len(heading.columns))[: len(heading.columns)]
         if not row[heading.name_at]:
             self._out.skip(BAD_ROW, number, "no name of a kernel")
-        elif heading.is_raw and not len(self._launches):  # nothing else of it follows
-            self._write(self._joined(None, _Row(heading.number, number, row)))
-        else:
-            waiting = _Row(heading.number, number, row)
-            self._launches.append(hash(self._launch_of(waiting)))
-            self._waiting.add(waiting)
+        elif heading.is_raw and not self._kernels:  # nothing else of it follows
+            self._write(self._joined(None, heading, row, number))
+        else:  # on the page of raw metrics each launch has one row
+            launch = (number,) if heading.is_raw else (heading.number, *(row[at] for at in heading.launch_at))
+            self._kernels[launch] = self._joined(self._kernels.get(launch), heading, row, number)
 
-    def _launch_of(self, row: _Row) -> tuple[Any, ...]:
-        """Return what rows of one launch have in common; on the page of raw metrics each has one row."""
-        heading = self._headings_by_line[row.heading]
-        return (row.line,) if heading.is_raw else (row.heading, *(row.cells[at] for at in heading.launch_at))
-
-    def _joined(self, kernel: _Kernel | None, row: _Row) -> _Kernel:
+    def _joined(self, kernel: _Kernel | None, heading: _Heading, row: list[str], number: int) -> _Kernel:
         """Add a row to its kernel; return the kernel, which is a new one for the first row."""
-        heading = self._headings_by_line[row.heading]
-        values = dict(zip(heading.columns, row.cells, strict=True))
+        values = dict(zip(heading.columns, row, strict=True))
         if kernel is None:
-            kernel = _Kernel(values["Kernel Name"], row.line, _launch(heading, values))
+            launch = {name: _launch_value(name, values[column]) for column, name in heading.info if values[column]}
+            kernel = _Kernel(values["Kernel Name"], number, launch)
         else:
             self._out.balance.merged[ROWS_OF_KERNELS] += 1
         if heading.is_raw:
-            self._raw(kernel, heading, row.cells)
+            self._raw(kernel, heading, row)
         else:
             self._detail(kernel, values)
         return kernel
@@ -357,15 +326,13 @@ class _Reader:
     def _metric(self, where: dict[str, Any], metric: str, unit: str, text: str) -> None:
         several = _INSTANCES.fullmatch(text)
         if several is not None:
-            _put(where, f"{_key(metric, unit)} of each", [self._value(one.strip()) for one in several[2].split(";")])
+            _put(where, f"{_key(metric, unit)} of each", [self._value(each.strip()) for each in several[2].split(";")])
             text = several[1]
         _put(where, _key(metric, unit), self._value(text))
 
     def _value(self, text: str) -> int | float | str:
         number = number_of(text, self._mark)
         return text if number is None else number
-
-    # -- the end --------------------------------------------------------------------------------------------------
 
     def _refuse(self) -> None:
         reason = "no table found, expected a heading with the columns ID and Kernel Name"
@@ -379,42 +346,14 @@ class _Reader:
             "--import report.ncu-rep --page raw --csv",
         )
 
-    def _write_waiting(self) -> None:
-        """Write the kernels of the rows that waited, in the order of their first rows."""
-        tables = self._out.tables
-        tables.kept_columns = [column for column in tables.kept_columns if column is not self._launches]
-        self._waiting.close()
-        if not len(self._launches):
-            return
-        (launches,), mappings = kept_rows([self._launches])
-
-        def drop_pages() -> None:
-            for mapping in mappings:
-                forget(mapping)
-
-        order = _grouped(launches, drop_pages)
-        kernels: dict[tuple[Any, ...], _Kernel] = {}  # of one hash: one, unless hashes collide
-        before = None
-        for row, launch in zip(self._waiting.rows(order), _numbers(launches, order), strict=True):
-            if launch != before:
-                self._write_all(kernels)
-                before = launch
-            key = self._launch_of(row)
-            kernels[key] = self._joined(kernels.get(key), row)
-        self._write_all(kernels)
-
-    def _write_all(self, kernels: dict[tuple[Any, ...], _Kernel]) -> None:
-        for kernel in kernels.values():
-            self._write(kernel)
-        kernels.clear()
-
     def _write(self, kernel: _Kernel) -> None:
         self._out.balance.written += 1
         self._out.totals(self._track, kernel.name, "kernel_metrics", kernel.args(), kernel.line)
 
     def _finish(self) -> None:
         out = self._out
-        self._write_waiting()
+        for kernel in self._kernels.values():
+            self._write(kernel)
         is_summary = any(heading.is_summary for heading in self._headings)
         out.belongs_to(("nvprof", "nsight-systems"), join_category="" if is_summary else _cupti.KERNEL)
         self._lines.tell_others(OTHER_LINE)
@@ -427,22 +366,6 @@ class _Reader:
             "kernels ran. Merge it with an nvprof or Nsight Systems recording of the same program to see the metrics "
             "beside its kernels"
         )
-
-
-def _grouped(keys: npt.NDArray[np.int64], drop_pages: Callable[[], None]) -> Order:
-    """Return the order of rows that brings those with the same key together, each group at the place of its first."""
-    order = stable_order([keys], drop_pages)
-    is_first = np.append(True, ~like_next(order, keys))
-    first = np.empty(len(order), order.dtype)
-    first[order] = order[is_first][np.cumsum(is_first) - 1]
-    drop_pages()
-    return stable_order([first], drop_pages)
-
-
-def _numbers(column: npt.NDArray[np.int64], order: Order) -> Iterator[int]:
-    """Yield the numbers of a column in an order."""
-    for rows in chunks(len(order)):
-        yield from column[order[rows]].tolist()
 
 
 def _heading(prefix: str, text: str, number: int) -> _Heading | None:
@@ -485,11 +408,6 @@ def _put(where: dict[str, Any], key: str, value: Any) -> None:
         further.append(value)
     else:  # there is a metric of that name
         _put(where, f"{key} (again)", value)
-
-
-def _launch(heading: _Heading, values: dict[str, str]) -> dict[str, Any]:
-    """Return what a row says about the launch itself."""
-    return {name: _launch_value(name, values[column]) for column, name in heading.info if values[column]}
 
 
 def _first(text: str) -> str:

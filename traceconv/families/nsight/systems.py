@@ -6,7 +6,7 @@
 
 Times are integer nanoseconds since the start of the session. Tables are created only for what was recorded, and their
 columns differ by version: whatever has a start and a thread is drawn on that thread, known tables with more care. What
-is taken for granted about the numbers is in `_schema`. Compared by table and column with public exports of 2020 to
+is taken for granted about the numbers is in `exported`. Compared by table and column with public exports of 2020 to
 2025.3 (docs/formats.md names them); of the rest there is the vendor's description only.
 
 The report itself (.nsys-rep, .qdrep) is a closed format: export it. Described at
@@ -19,47 +19,193 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, ClassVar
 
+import msgspec
 from msgspec import structs
 
 from traceconv.errors import InputError, MalformedInput
 from traceconv.families.common import cupti as _cupti
+from traceconv.families.common.sqlite_tables import Row
 from traceconv.families.importer import Match, option
-from traceconv.families.nsight import _schema as schema
-from traceconv.families.nsight._device import CORRELATION, DeviceWork, Memory
-from traceconv.families.nsight._export import DAMAGED, Export, Tracks
-from traceconv.families.nsight._nvtx import Nvtx
-from traceconv.families.nsight._sampled import Sampled
-from traceconv.families.nsight._slices import Described, Shape, Slices, Timeline
+from traceconv.families.nsight import exported
+from traceconv.families.nsight.activity_tables import (
+    CORRELATION,
+    NO_TIME,
+    Described,
+    DeviceWork,
+    Memory,
+    Sampled,
+    Shape,
+    Slices,
+    Timeline,
+)
+from traceconv.families.nsight.exported import DAMAGED, Export, Tracks
 from traceconv.io.source import Head, Source
 from traceconv.io.sqlite import MAGIC, Database, as_text, open_database
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import REALTIME, ClockDomain, ClockSnapshot, Run, Zero, looks_like_unix_time
 from traceconv.model.counted import MESSAGES_OF_OTHER_CLOCKS, PROPERTY_ROWS, ROWS
-from traceconv.model.diagnostics import ProblemKind, declare
+from traceconv.model.diagnostics import absent, lost, skipped
 from traceconv.model.marks import GPU_MARKS, FormatMarks
+from traceconv.model.trace import TrackId
 
 SESSION_CLOCK = ClockDomain("Nsight Systems session", Zero.RUN_START, Run.MONOTONIC)
 
-NOT_WANTED = declare(
+NOT_WANTED = skipped(
     "nsys.os_runtime",
-    ProblemKind.SKIPPED,
     "OS runtime calls were left out, as the option os_runtime=false asks",
     quiet=True,
 )
-NO_CORRELATION = declare(
+NO_CORRELATION = absent(
     "nsys.no_correlation",
-    ProblemKind.ABSENT,
     "a table of calls or of device work has no correlationId: no flow shows which call started which work",
 )
 #: Behind CUPTI_ACTIVITY_KIND_; calls and the work that they start.
 _CORRELATED = ("RUNTIME", "DRIVER", "KERNEL", "MEMCPY", "MEMSET")
-UNTIMED = declare(
+UNTIMED = skipped(
     "nsys.untimed_table",
-    ProblemKind.SKIPPED,
     "tables without times, to which no drawn event refers, were left out",
     quiet=True,
 )
 _EXPORT = "export the report: nsys export --type=sqlite --force-overwrite=true report.nsys-rep"
+
+
+UNKNOWN_TYPE = lost(
+    "nsys.unknown_nvtx_type",
+    "an NVTX row is of an unknown type (not mark, range, category, domain or thread name): left out",
+)
+
+_TABLE = "NVTX_EVENTS"
+_DESCRIBED = (
+    *("eventType", "globalPid", "text", "textId", "domainId", "category", "color", "rangeId"),
+    *(*exported.NVTX_PAYLOADS, "jsonText", "jsonTextId", "binaryData"),
+)
+#: Where a range of nvtxRangeStart begins and ends.
+_THREADS = ("globalTid", "endGlobalTid")
+
+
+class Nvtx:
+    """Reads NVTX_EVENTS."""
+
+    def __init__(self, export: Export, out: Builder, tracks: Tracks, timeline: Timeline) -> None:
+        self._export = export
+        self._out = out
+        self._tracks = tracks
+        self._timeline = timeline
+        self._domains: dict[tuple[Any, Any], str] = {}
+        self._categories: dict[tuple[Any, Any, Any], str] = {}
+
+    def read(self) -> None:
+        """Read all rows, once what they refer to is defined."""
+        if not self._export.has(_TABLE, "start", "eventType"):
+            return
+        ranges = {
+            exported.NVTX_PUSH_POP: self._slices(("globalTid",), self._tracks.thread),
+            exported.NVTX_START_END: self._slices(("globalTid", "domainId"), self._of_domain, _THREADS),
+        }
+        columns = ("start", "end", "globalTid", "endGlobalTid", *_DESCRIBED)
+        kind_at = columns.index("eventType")
+        for first, rows in self._export.portions(_TABLE, columns):
+            numbered = list(enumerate(rows, first))
+            for kind, slices in ranges.items():
+                self._ranges(kind, slices, [(number, row) for number, row in numbered if row[kind_at] == kind])
+            for number, row in numbered:
+                if row[kind_at] not in ranges:
+                    self._other(number, row, row[kind_at])
+
+    def _slices(self, place: tuple[str, ...], track: Any, more: tuple[str, ...] = ()) -> Slices:
+        return Slices(Shape(_TABLE, place, (*more, *_DESCRIBED), (), track, self._describe), self._timeline)
+
+    def _ranges(self, kind: int, slices: Slices, chosen: list[tuple[int, Row]]) -> None:
+        """Add ranges of rows in the order of the shape's columns; the process goes into the description."""
+        numbers, rows = [], []
+        for number, row in chosen:
+            start, end, thread, end_thread, kind_, _, *rest = row
+            process = _process(thread)
+            place = (thread,) if kind == exported.NVTX_PUSH_POP else (thread, row[8], thread, end_thread)
+            numbers.append(number)
+            rows.append((start, end, *place, kind_, process, *rest))
+        if rows:
+            slices.add(numbers, rows)
+
+    def _of_domain(self, thread: Any, domain: Any) -> TrackId:
+        """Return the track of a domain for ranges that may end on another thread and may overlap."""
+        name = self._domains.get((_process(thread), domain), "")
+        title = f"NVTX ranges ({name})" if name else "NVTX ranges"
+        return self._tracks.group(title, thread, description="Ranges of nvtxRangeStart and nvtxRangeEnd.")
+
+    def define(self) -> None:
+        """Read the names of domains, categories and threads."""
+        if not self._export.has(_TABLE, "eventType"):
+            return
+        chosen = ", ".join(map(str, exported.NVTX_DEFINITIONS))
+        columns = ("eventType", "globalTid", "domainId", "category", "text", "textId")
+        for _, rows in self._export.portions(_TABLE, columns, where=f'WHERE "eventType" IN ({chosen})'):
+            for kind, thread, domain, category, text, text_id in rows:
+                name = self._text(text, text_id)
+                if kind == exported.NVTX_DOMAIN and name:
+                    self._domains[_process(thread), domain] = name
+                elif kind == exported.NVTX_CATEGORY and name:
+                    self._categories[_process(thread), domain or 0, category] = name
+                elif kind == exported.NVTX_THREAD_NAME:
+                    self._tracks.name_thread(thread, None, name)
+
+    def _text(self, text: Any, text_id: Any) -> str:
+        """Return the name as given, or the registered string."""
+        return as_text(text) if text not in (None, "") else self._export.text(text_id)
+
+    def _other(self, number: int, row: Row, kind: Any) -> None:
+        """Add a mark, count a definition, or skip an event of an unknown kind."""
+        out = self._out
+        out.balance.read += 1
+        if kind in exported.NVTX_DEFINITIONS:
+            out.balance.merged[PROPERTY_ROWS] += 1
+        elif kind != exported.NVTX_MARK:
+            out.skip(UNKNOWN_TYPE, f"{_TABLE} row {number}", f"eventType {kind!r:.40}")
+        elif type(row[0]) is not int:
+            out.skip(NO_TIME, f"{_TABLE} row {number}", f"start {row[0]!r:.40}")
+        else:
+            values = dict(zip(_DESCRIBED, row[4:], strict=True))
+            event = self._describe(values | {"globalPid": _process(row[2])})
+            out.instant(self._tracks.thread(row[2]), row[0], event.name, event.category, event.args, number)
+            out.balance.written += 1
+
+    def _describe(self, values: dict[str, Any]) -> Described:
+        process, domain = values["globalPid"], values["domainId"]
+        args: dict[str, Any] = {}
+        for column, name in zip(_THREADS, ("thread", "end_thread"), strict=True):
+            if isinstance(values.get(column), int):
+                args[name] = exported.tid_of(values[column])
+        domain_name = self._domains.get((process, domain))
+        if domain_name or domain:
+            args["domain"] = domain_name or domain
+        category = values["category"]
+        if category:
+            args["category"] = self._categories.get((process, domain or 0, category), category)
+        color = values["color"]
+        if isinstance(color, int) and color:
+            args["color"] = f"#{color & 0xFFFFFFFF:08x}"
+        args |= self._payload(values)
+        return Described(self._text(values["text"], values["textId"]) or "[NVTX]", "nvtx", args)
+
+    def _payload(self, values: dict[str, Any]) -> dict[str, Any]:
+        for column in exported.NVTX_PAYLOADS:
+            value = values[column]
+            if value is not None:
+                return {"payload": value & 0xFFFFFFFFFFFFFFFF if column == "uint64Value" else value}
+        text = self._text(values["jsonText"], values["jsonTextId"])
+        if text:
+            try:
+                payload = msgspec.json.decode(text)
+                msgspec.json.encode(payload)  # what is nested too deeply for it stays a text
+            except (msgspec.DecodeError, RecursionError):
+                payload = text
+            return {"payload": payload}
+        binary = values["binaryData"]
+        return {} if binary in (None, "") else {"payload_binary": binary}
+
+
+def _process(thread: Any) -> Any:
+    return exported.process_of(thread) if isinstance(thread, int) else None
 
 
 class _Reader:
@@ -72,7 +218,6 @@ class _Reader:
         self._tracks = Tracks(export, out)
         self._timeline = Timeline(out)
         self._nvtx = Nvtx(export, out, self._tracks, self._timeline)
-        self._drawn: set[str] = set(schema.PROPERTIES)
 
     def read(self) -> None:
         export = self._export
@@ -80,11 +225,11 @@ class _Reader:
         self._nvtx.define()
         self._calls()
         self._timeline.process_of_work = self._tracks.only_process()
-        self._drawn |= DeviceWork(export, self._out, self._tracks, self._timeline).read()
-        self._take("NVTX_EVENTS")
+        DeviceWork(export, self._out, self._tracks, self._timeline).read()
+        self._export.take("NVTX_EVENTS")
         self._nvtx.read()
-        self._drawn |= Sampled(export, self._out, self._tracks).read()
-        self._drawn |= Memory(export, self._out, self._tracks).read()
+        Sampled(export, self._out, self._tracks).read()
+        Memory(export, self._out, self._tracks).read()
         self._diagnostics()
         self._others()
         self._timeline.close()
@@ -98,13 +243,6 @@ class _Reader:
             if self._export.has(table, "start") and not self._export.has(table, "correlationId"):
                 self._out.problem(NO_CORRELATION, table)
 
-    def _take(self, table: str) -> bool:
-        """Return whether the table is there; it counts as read from now on."""
-        self._drawn.add(table)
-        return table in self._export.tables
-
-    # -- metadata ------------------------------------------------------------------------------------------------
-
     def _metadata(self) -> None:
         export, out = self._export, self._out
         environment = {
@@ -116,7 +254,7 @@ class _Reader:
         for table in ("META_DATA_EXPORT", "EXPORT_META_DATA", "META_DATA_CAPTURE"):
             stated = {as_text(name): _fact(value) for name, value in export.rows(table, ("name", "value"))}
             if stated:
-                out.metadata[f"nsys_{schema.META_DATA.get(table, table).lower()}"] = stated
+                out.metadata[f"nsys_{exported.META_DATA.get(table, table).lower()}"] = stated
         gpus = [{"id": number, "name": name} for number, name in self._tracks.gpus.items()]
         info = {"hostname": machine, "gpus": gpus, "duration_ns": self._duration()}
         known = {key: value for key, value in info.items() if value}
@@ -142,10 +280,8 @@ class _Reader:
             "with --offset to merge it"
         )
 
-    # -- calls ------------------------------------------------------------------------------------------------
-
     def _calls(self) -> None:
-        for table, category in schema.THREAD_TABLES.items():
+        for table, category in exported.THREAD_TABLES.items():
             if table in self._export.tables:
                 self._thread_table(table, category)
 
@@ -154,7 +290,7 @@ class _Reader:
         export = self._export
         if not export.has(table, "start", "globalTid"):
             return
-        self._take(table)
+        self._export.take(table)
         if table == "OSRT_API" and not self._os_runtime:
             count = export.count(table)
             self._out.balance.read += count
@@ -177,30 +313,28 @@ class _Reader:
 
     def _call(self, table: str, category: str, values: dict[str, Any]) -> Described:
         name = ""
-        for column in schema.NAME_COLUMNS:
+        for column in exported.NAME_COLUMNS:
             value = values.get(column)
             if not name and value is not None:
-                name = self._export.text(value) if column in schema.TEXT_IDS else str(value)
-        if name in ("", schema.NO_STRING) and "eventClass" in values:
+                name = self._export.text(value) if column in exported.TEXT_IDS else str(value)
+        if name in ("", exported.NO_STRING) and "eventClass" in values:
             name = str(self._export.enum("eventClass", values["eventClass"]))
         if category in (_cupti.RUNTIME_API, _cupti.DRIVER_API):
-            category = schema.EVENT_CLASS.get(values.get("eventClass", -1), category)
+            category = exported.EVENT_CLASS.get(values.get("eventClass", -1), category)
             if category == _cupti.RUNTIME_API and name.startswith("cu") and not name.startswith("cuda"):
                 category = _cupti.DRIVER_API
             name = _cupti.display_api_name(name)
         args = self._export.args(
-            table, {column: value for column, value in values.items() if column not in schema.NAME_COLUMNS}
+            table, {column: value for column, value in values.items() if column not in exported.NAME_COLUMNS}
         )
         if not args.get("return_value", 1):
             del args["return_value"]
         return Described(name or table, category, args)
 
-    # -- messages -----------------------------------------------------------------------------------------------
-
     def _diagnostics(self) -> None:
         """Keep what the profiler says about its own recording; warnings are shown to the user as well."""
         table, out = "DIAGNOSTIC_EVENT", self._out
-        if not self._take(table):
+        if not self._export.take(table):
             return
         columns = ("timestamp", "severity", "source", "text", "globalPid", "timestampType")
         for first, rows in self._export.portions(table, columns):
@@ -211,7 +345,7 @@ class _Reader:
                 args = {"severity": word, "source": self._export.enum("source", source)}
                 if word in ("Warning", "Error"):
                     out.note(f"Nsight Systems {word.lower()}: {name:.300}")
-                if clock == schema.HOST_TIMESTAMP or not _is_of_session(ts):
+                if clock == exported.HOST_TIMESTAMP or not _is_of_session(ts):
                     out.metadata.setdefault("nsys_messages", []).append({"text": name, **args})
                     out.balance.merged[MESSAGES_OF_OTHER_CLOCKS] += 1
                     continue
@@ -219,11 +353,9 @@ class _Reader:
                 out.instant(track, ts, name or "[message]", "diagnostic", args, number)
                 out.balance.written += 1
 
-    # -- the rest -----------------------------------------------------------------------------------------------
-
     def _others(self) -> None:
         """Draw tables that are not known, if their rows have times."""
-        for table in sorted(self._export.tables.keys() - self._drawn):
+        for table in sorted(self._export.tables.keys() - self._export.taken):
             if table.startswith(("ENUM_", "sqlite_")):
                 continue
             if self._export.has(table, "start", "globalTid"):
@@ -235,7 +367,7 @@ class _Reader:
                 self._table_of_its_own(table, times[0])
 
     def _table_of_its_own(self, table: str, time: str) -> None:
-        self._take(table)
+        self._export.take(table)
         end = {"start": "end", "startedAt": "endedAt", "timestamp": ""}[time]
         described = tuple(c for c in self._export.tables[table] if c not in (time, end, "globalPid"))
         shape = Shape(
@@ -252,8 +384,8 @@ class _Reader:
         """Count the rows of tables without times."""
         balance = self._out.balance
         for table in sorted(self._export.tables):
-            is_used = table in schema.PROPERTIES or table.startswith("ENUM_")
-            if (table in self._drawn and not is_used) or table.startswith("sqlite_"):
+            is_used = table in exported.PROPERTIES or table.startswith("ENUM_")
+            if (table in self._export.taken and not is_used) or table.startswith("sqlite_"):
                 continue
             count = self._export.count(table)
             balance.read += count
@@ -264,7 +396,7 @@ class _Reader:
 
 
 def _is_of_session(ts: Any) -> bool:
-    return type(ts) is int and -schema.SESSION_LIMIT_NS < ts < schema.SESSION_LIMIT_NS
+    return type(ts) is int and -exported.SESSION_LIMIT_NS < ts < exported.SESSION_LIMIT_NS
 
 
 def _fact(value: Any) -> Any:
@@ -351,7 +483,11 @@ class NsightSystems:
     def sniff(self, head: Head) -> Match:
         """Recognise the table of strings together with tables that no one else has."""
         tables = set(head.tables)
-        if "StringIds" in tables and tables.intersection(schema.MARKS) and not tables.intersection(schema.NOT_MARKS):
+        if (
+            "StringIds" in tables
+            and tables.intersection(exported.MARKS)
+            and not tables.intersection(exported.NOT_MARKS)
+        ):
             return Match.yes("an SQLite database with StringIds and tables of Nsight Systems")
         return Match.no("no SQLite database with the tables of Nsight Systems (StringIds and others)")
 
