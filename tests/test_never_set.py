@@ -319,6 +319,17 @@ def test_async_slices_at_zero(tmp_path: Path) -> None:
     assert found(path)["check.never_set"] == 1
 
 
+@pytest.mark.parametrize("ph", ["B", "b"])
+@pytest.mark.parametrize(("first", "left_out"), [(1_700_000_000_000_000, 1), (5400e6, 0), (100, 0)])
+def test_a_start_at_zero_without_an_end(ph: str, first: float, left_out: int, tmp_path: Path) -> None:
+    """It may last as long as the trace; it is left out only where nothing is at 0."""
+    work = [event("work", first + 10 * number, 5) for number in range(30)]
+    path = write(tmp_path, [event("open", 0, ph=ph, cat="some", id=1, tid=9), *work])
+    trace = traceconv.read(path)
+    assert (len(trace.slices.ts), codes(trace).get("time.never_set", 0)) == (31 - left_out, left_out)
+    assert found(path).get("check.never_set", 0) == left_out
+
+
 @pytest.mark.parametrize(("reading", "left_out"), [(5_000, 1), (0, 0)])
 def test_a_perfetto_trace_counts_from_boot_if_its_clocks_say_so(reading: int, left_out: int, tmp_path: Path) -> None:
     packets = Packets(clock=MONOTONIC)
@@ -353,6 +364,17 @@ def test_outputs_of_traceconv_have_no_such_events(own: str, tmp_path: Path) -> N
     if own == "json":
         output.write_text(json.dumps(json.loads(output.read_bytes()) | {"metadata": {}}))
         assert found(output)["check.never_set"] == 1
+
+
+@pytest.mark.parametrize("own", ["pftrace", "json"])
+def test_an_input_that_the_user_places_at_1970_is_there(own: str, tmp_path: Path) -> None:
+    work = [event("work", 1_700_000_000_000_000 + 10 * number, 5) for number in range(30)]
+    path, output, placed = write(tmp_path, work), tmp_path / f"out.{own}", tmp_path / "placed.json"
+    placed.write_text(json.dumps({"traceEvents": [event("first", 0, 5)]}))
+    traceconv.merge([path, placed], output, constraints=traceconv.Constraints(offsets={1: 0}))
+    assert "check.never_set" not in found(output)
+    trace = traceconv.read(output)
+    assert (len(trace.slices.ts), min(trace.slices.ts)) == (31, 0)
 
 
 def test_a_flow_at_zero_beside_a_slice_without_a_time(tmp_path: Path) -> None:

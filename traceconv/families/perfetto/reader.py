@@ -140,9 +140,9 @@ class Perfetto:
         stated = stated_inputs(info.get(SOURCES), info.get(INPUTS), info.get("alignment"))
         if stated:
             reader.tracks.leave_out(stated_groups(info.get(INPUTS)))
+        out.metadata.update({key: value for key, value in info.items() if key not in (VIEW, INPUTS, SIZE)})
         Emission(reader.rows, reader.clocks, reader.tracks, out).run(shifts)
         self._set_clock(reader, info, out)
-        out.metadata.update({key: value for key, value in info.items() if key not in (VIEW, INPUTS, SIZE)})
         out.info.marks = _own_marks([one.format for one in stated])
         if out.info.marks.is_output:
             out.info.stated = stated
