@@ -12,6 +12,7 @@ from click.testing import CliRunner
 
 from tests.align.test_host_ends import ranks
 from traceconv.align import align
+from traceconv.align.clock_overview import survey
 from traceconv.align.device_skew import NOTHING_KNOWN, DeviceSkew, skews
 from traceconv.api import read
 from traceconv.cli import cli
@@ -111,17 +112,16 @@ def test_a_device_that_is_behind_moves_no_host_beyond_the_bound() -> None:
     assert any("120 of 120 kernels start before" in warning for warning in line.warnings)
 
 
+def step(folder: Path) -> Path:
+    """A file of one slice on the wall clock."""
+    path = folder / "other.json"
+    events = [{"ph": "X", "name": "step", "ts": 5.0, "dur": 9.0, "pid": 1, "tid": 1}]
+    path.write_text(json.dumps({"baseTimeNanoseconds": _BASE, "traceEvents": events}))
+    return path
+
+
 def test_one_file_whose_kernels_are_early_has_a_bound_that_contains_it(tmp_path: Path) -> None:
-    log = tmp_path / "other.json"
-    log.write_text(
-        json.dumps(
-            {
-                "baseTimeNanoseconds": _BASE,
-                "traceEvents": [{"ph": "X", "name": "step", "ts": 5.0, "dur": 9.0, "pid": 1, "tid": 1}],
-            }
-        )
-    )
-    line = align([read(kineto(tmp_path, 15 * US, -394 * US)), read(log)]).receipt[0]
+    line = align([read(kineto(tmp_path, 15 * US, -394 * US)), read(step(tmp_path))]).receipt[0]
     assert line.bound_ns is not None
     assert 394 * US < line.bound_ns < 500 * US
 
@@ -140,3 +140,21 @@ def test_convert_and_merge_of_one_file_warn_of_its_device(tmp_path: Path) -> Non
     for command in ("convert", "merge"):
         said = CliRunner().invoke(cli, [command, str(path), "-f", "-o", str(tmp_path / "o.pftrace")]).stderr
         assert said.count("start before the calls that launched them") == 1
+
+
+def test_clocks_say_that_a_device_is_behind_with_the_bound_of_the_alignment(tmp_path: Path) -> None:
+    path = kineto(tmp_path, 15 * US, -394 * US)
+    other = tmp_path / "other"
+    other.mkdir()
+    traces = [read(path), read(kineto(other, 15 * US, 0))]
+    found, aligned = survey(traces), align(traces).receipt[0]
+    line = found.clocks[0]
+    assert line.warnings == tuple(aligned.warnings)
+    assert line.realtime is not None
+    assert line.realtime.bound_ns is not None
+    assert (aligned.bound_ns or 0) - 1 <= line.realtime.bound_ns <= (aligned.bound_ns or 0)  # with its resolution
+    assert found.pairs[0].clock_map is not None
+    assert (found.pairs[0].clock_map.bound_ns or 0) >= line.realtime.bound_ns
+    said = CliRunner().invoke(cli, ["clocks", str(path)])
+    assert said.stdout.count("the clock of its device is behind") == 1
+    assert not found.clocks[1].warnings

@@ -6,16 +6,20 @@ import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations, islice
+from typing import TYPE_CHECKING
 
 from traceconv.align.constraint_parser import NO_CONSTRAINTS, Constraints
 from traceconv.align.constraints import moved_by_user
-from traceconv.align.domains import spans, timed_clocks, zone_option
+from traceconv.align.domains import Key, spans, timed_clocks, zone_option
 from traceconv.align.inputs import ClockInput, HostsApart, Inputs, gathered
 from traceconv.align.messages import Message, Text
 from traceconv.align.placement import one_machine_advice
 from traceconv.families.registry import importer_class
 from traceconv.model.clocks import REALTIME, ClockDomain, ClockMap, Run, Zero
 from traceconv.model.trace import Trace
+
+if TYPE_CHECKING:
+    from traceconv.align.device_skew import Behind
 
 #: Up to this many inputs, all pairs are listed; beyond it, only those with the first one.
 _MOST_PAIRED = 16
@@ -31,6 +35,7 @@ class ClockLine:
         host: the host that the input states, "" if it states none.
         events: whether events use it; else it only relates other clocks.
         realtime: the map to CLOCK_REALTIME, of its own host if there are several; None if nothing relates the two.
+        warnings: what the events of the input say against the clock.
     """
 
     file: str
@@ -38,6 +43,7 @@ class ClockLine:
     host: str
     events: bool
     realtime: ClockMap | None
+    warnings: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,12 +93,13 @@ def survey(traces: Sequence[Trace], constraints: Constraints = NO_CONSTRAINTS) -
         UsageError: a constraint does not fit its input.
     """
     from traceconv.align.collective_hosts import with_hosts_related
-    from traceconv.align.device_skew import skews_of
+    from traceconv.align.device_skew import devices_behind, skews_of
 
     inputs = gathered(traces, constraints)
     inputs = with_hosts_related(replace(inputs, skews=skews_of(inputs)), leave_contradictions=True)
     # Hosts may have refined the offsets of inputs with events.
     offsets = moved_by_user(constraints) | {one.index: one.offset for one in inputs.clocks}
+    behind = devices_behind(inputs)
     maps = _RelatedMaps(inputs, {index: offset for index, offset in offsets.items() if offset is not None})
     used = {one.key: one for one in inputs.clocks}
     clocks = [
@@ -101,7 +108,8 @@ def survey(traces: Sequence[Trace], constraints: Constraints = NO_CONSTRAINTS) -
             domain,
             domain.machine or traces[index].host,
             (index, number) in used,
-            maps.to(inputs.stated.walls[index], index, domain),
+            _within(behind, maps.to(inputs.stated.walls[index], index, domain), (index, number)),
+            (str(behind[index, number].said),) if (index, number) in behind else (),
         )
         for index, trace in enumerate(inputs.traces)
         for number, domain in enumerate(trace.clocks)
@@ -116,10 +124,18 @@ def survey(traces: Sequence[Trace], constraints: Constraints = NO_CONSTRAINTS) -
     pairs = []
     many = len(sides) > _MOST_PAIRED
     for one, other in islice(combinations(sides, 2), len(sides) - 1 if many else None):
-        clock_map = maps.between(one, other)
+        clock_map = _within(behind, maps.between(one, other), one.key, other.key)
         advice = [] if clock_map is not None else _advice(one, other, maps, anchored=anchored)
         pairs.append(PairLine(one.name, other.name, clock_map, tuple(map(str, advice))))
     return Survey(clocks, pairs, inputs.hosts_apart, many)
+
+
+def _within(behind: Mapping[Key, Behind], clock_map: ClockMap | None, *clocks: Key) -> ClockMap | None:
+    """Return the map with a bound that contains the skew of the devices of some clocks."""
+    for clock in clocks:
+        if clock_map is not None and clock in behind:
+            clock_map = behind[clock].within(clock_map)
+    return clock_map
 
 
 @dataclass(frozen=True, slots=True)

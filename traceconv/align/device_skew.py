@@ -20,11 +20,12 @@ import numpy as np
 
 from traceconv.align.geometry import F64
 from traceconv.align.launches import WRONG_IDS, work_and_waits
-from traceconv.align.messages import Text
-from traceconv.model.clocks import HOSTS_DRIFT
+from traceconv.align.messages import Message, Text
+from traceconv.model.clocks import HOSTS_DRIFT, ClockMap
 from traceconv.model.trace import I64, Trace, processes
 
 if TYPE_CHECKING:
+    from traceconv.align.domains import Key
     from traceconv.align.inputs import Inputs
     from traceconv.align.placed import Placed
 
@@ -120,20 +121,44 @@ def skews_of(inputs: Inputs) -> list[dict[int, Mapping[int, DeviceSkew]]]:
     return of
 
 
+@dataclass(frozen=True, slots=True)
+class Behind:
+    """The devices of a clock whose kernels begin before their launches.
+
+    Attributes:
+        said: the warning about them.
+        bound_ns: the least bound of the clock that contains their skew, ns.
+    """
+
+    said: Message
+    bound_ns: int
+
+    def within(self, clock_map: ClockMap) -> ClockMap:
+        """Return the map with a bound that contains their skew, if it has a bound."""
+        known = clock_map.bound_ns
+        return clock_map if known is None else replace(clock_map, bound_ns=max(known, self.bound_ns))
+
+
+def devices_behind(inputs: Inputs) -> Mapping[Key, Behind]:
+    """Return the devices that are behind, by the clock of their host."""
+    of: dict[Key, Behind] = {}
+    for one in inputs.clocks:
+        seen = [skew for skew in inputs.skews[one.index].get(one.clock, {}).values() if skew.is_behind]
+        if seen:
+            launched = np.concatenate([skew.launched for skew in seen])
+            worst = int(np.max(launched))
+            early = Text.EARLY_WORK(early=int((launched > 0).sum()), kernels=len(launched), worst=worst)
+            of[one.key] = Behind(Text.DEVICE_IS_BEHIND(early=early), PROFILER_NS + worst + _LATENCY_NS)
+    return of
+
+
 def allowed_for(inputs: Inputs, placed: Placed) -> Placed:
     """Return the clocks with bounds that contain the skews that are seen, and warnings about these."""
     maps, warnings = dict(placed.maps), list(placed.warnings)
-    for one in inputs.clocks:
-        seen = [skew for skew in inputs.skews[one.index].get(one.clock, {}).values() if skew.is_behind]
-        if not seen or one.key not in maps:
-            continue
-        launched = np.concatenate([skew.launched for skew in seen])
-        worst, bound = int(np.max(launched)), maps[one.key].bound_ns
-        early = Text.EARLY_WORK(early=int((launched > 0).sum()), kernels=len(launched), worst=worst)
-        warnings.append((one.key, Text.DEVICE_IS_BEHIND(early=early)))
-        if bound is not None:
-            wide = max(bound, PROFILER_NS + worst + _LATENCY_NS)
-            maps[one.key] = replace(maps[one.key], bound_ns=wide)
+    for key, behind in devices_behind(inputs).items():
+        if key in maps:
+            warnings.append((key, behind.said))
+            maps[key] = behind.within(maps[key])
     return replace(placed, maps=maps, warnings=warnings)
 
 

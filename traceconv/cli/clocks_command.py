@@ -53,6 +53,8 @@ def command(named: Named, as_json: bool, settings: Settings) -> None:
         )
         return
     _print_clocks(survey.clocks)
+    for line in survey.clocks:
+        say(*(f"warning: {line.file}: {warning}" for warning in line.warnings), err=False)
     for pair in survey.pairs:
         say("", err=False)
         say(*_pair(pair), err=False)
@@ -69,6 +71,7 @@ def _clock_json(line: ClockLine) -> dict[str, Any]:
         "host": line.host,
         "events": line.events,
         "realtime": _map_json(line.realtime),
+        "warnings": list(line.warnings),
     }
 
 
