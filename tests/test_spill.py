@@ -99,7 +99,6 @@ def test_same_bytes(case: Case, tmp_path: Path, temporary: Path) -> None:
     [
         "furiosa-table/csv",
         "furiosa-table/csv-odd-rows",
-        "rocprof/sdk-counters",
         "tvm-debugger/log-lines-only",
         "tvm-debugger/means-with-log",
         "tvm-debugger/start-and-end-times",

@@ -18,7 +18,7 @@ from traceconv.families.deepsparse._messages import number_in as _deepsparse_num
 from traceconv.families.nvprof.printed import split_value
 from traceconv.families.perf._stat_lines import csv_row as perf_stat_row
 from traceconv.families.registry import importers, option_names
-from traceconv.families.rocprof._table import number_in as _rocprof_number
+from traceconv.families.rocprof import number_in as _rocprof_number
 from traceconv.families.vtune.external import _number as _vtune_number
 from traceconv.model.numbers import number_of
 from traceconv.model.trace import Trace

@@ -123,7 +123,7 @@ FORMATS = {
     ),
     "pytorch-table": Format("pytorch.table:PytorchTable", ((b"----  ----", b"self "),)),
     "rocprof": Format(
-        "rocprof.traces:Rocprof",
+        "rocprof:Rocprof",
         (
             *(
                 b'"rocprofiler-sdk-tool"',

@@ -2,32 +2,64 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
-import numpy as np
 
 from traceconv.families.common import cupti as _cupti
 from traceconv.families.common.json_document import JsonDocument
-from traceconv.families.common.row_store import RowStore
-from traceconv.families.rocprof._tracks import BAD_ROW, Tracks
 from traceconv.io.source import Source
-from traceconv.io.spill import forget
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import ClockDomain
-from traceconv.model.columns import Column, kept_rows
 from traceconv.model.counted import COUNTERS_OF_KERNELS, RECORDS
 from traceconv.model.diagnostics import absent, lost
-from traceconv.model.ordering import gathered, stable_order
-from traceconv.model.trace import TrackId
+from traceconv.model.trace import SliceId, TrackId
 
+BAD_ROW = lost("rocprof.bad_row", "a row or record is cut, or has a time that is not a number: it was left out")
 UNKNOWN_NAME = absent(
     "rocprof.unknown_name", "a record names an agent, kernel or operation that the file does not describe"
 )
 PC_SAMPLE = lost("rocprof.pc_sample", "samples of the program counter inside kernels are not read")
+
+
+class Tracks(msgspec.Struct):
+    """The tracks of processes, threads, devices and queues, and the flows from calls to what they started."""
+
+    out: Builder
+    known: dict[tuple[str, ...], TrackId] = msgspec.field(default_factory=dict)
+    calls: dict[int, SliceId] = msgspec.field(default_factory=dict)
+    started: list[tuple[int, SliceId, int]] = msgspec.field(default_factory=list)
+
+    def thread(self, pid: int | None, tid: int | None) -> TrackId:
+        """Return a thread; what is not known is None."""
+        key = ("thread", str(pid), str(tid))
+        if key not in self.known:
+            self.known[key] = self.out.tracks.thread(self.process(pid), tid)
+        return self.known[key]
+
+    def process(self, pid: int | None) -> TrackId:
+        """Return a process."""
+        key = ("process", str(pid))
+        if key not in self.known:
+            self.known[key] = self.out.tracks.process("" if pid is not None else "ROCm program", pid=pid)
+        return self.known[key]
+
+    def queue(self, agent: str, queue: str) -> TrackId:
+        """Return a queue of a device."""
+        key = ("queue", agent, queue)
+        if key not in self.known:
+            device = self.known.get(("agent", agent))
+            if device is None:
+                device = self.known["agent", agent] = self.out.tracks.add(agent)
+            self.known[key] = self.out.tracks.add(queue, device)
+        return self.known[key]
+
+    def flows(self) -> None:
+        """Draw what calls started."""
+        for correlation, slice_id, at in self.started:
+            if correlation in self.calls:
+                self.out.flow(self.calls[correlation], slice_id, "launch", at=at)
 
 
 class _Handle(msgspec.Struct):
@@ -128,11 +160,9 @@ class _Tool(msgspec.Struct):
 _decode_record = msgspec.json.Decoder(_Record).decode
 _decode_counted = msgspec.json.Decoder(_Counted).decode
 _COUNTED = "counter_collection"
-_JOINED = COUNTERS_OF_KERNELS
-_HALF = 1 << 63
 
 
-class _Pass(msgspec.Struct, array_like=True):
+class _Pass(NamedTuple):
     """What a pass counted: the record of the dispatch, its number in the file, and the sum of each counter."""
 
     record: _Record
@@ -140,70 +170,8 @@ class _Pass(msgspec.Struct, array_like=True):
     values: dict[str, int | float]
 
 
-class _Passes:
-    """The counts of kernels. All are added before the first ones are taken.
-
-    Args:
-        out: the builder, in whose memory the counts are.
-    """
-
-    def __init__(self, out: Builder) -> None:
-        self._tables = out.tables
-        self._store = RowStore(out, _Pass)
-        self._column = Column(np.int64)
-        self._ids: memoryview | tuple[()] = ()  # in ascending order
-        self._order = np.empty(0, np.int64)  # the number of the pass of each
-        self._is_taken = np.empty(0, bool)
-        out.tables.kept_columns = [*out.tables.kept_columns, self._column]
-
-    def add(self, dispatch: int, one: _Pass) -> None:
-        """Add what a pass counted of a dispatch."""
-        self._column.append(_signed(dispatch))
-        self._store.add(one)
-
-    def close(self) -> None:
-        """End adding."""
-        tables = self._tables
-        tables.kept_columns = [column for column in tables.kept_columns if column is not self._column]
-        self._store.close()
-        if len(self._column):
-            (ids,), mappings = kept_rows([self._column])
-            self._order = stable_order([ids], lambda: None)
-            self._ids = memoryview(gathered(ids, self._order))
-            self._is_taken = np.zeros(len(ids), bool)
-            for mapping in mappings:
-                forget(mapping)
-
-    def take(self, dispatch: int) -> Iterator[_Pass]:
-        """Yield the passes of a dispatch in the order of the file; none if they were taken before."""
-        wanted = _signed(dispatch)
-        at = bisect_left(self._ids, wanted)
-        while at < len(self._ids) and self._ids[at] == wanted:
-            number = int(self._order[at])
-            if not self._is_taken[number]:
-                self._is_taken[number] = True
-                yield self._store.row(number)
-            at += 1
-
-    def rest(self) -> Iterator[_Pass]:
-        """Yield the first pass of each dispatch whose passes nobody takes before it is yielded."""
-        numbers = np.flatnonzero(~self._is_taken)
-        for number, one in zip(numbers, self._store.rows(numbers), strict=True):
-            if not self._is_taken[number]:
-                yield one
-
-
-def _signed(number: int) -> int:
-    """Return an unsigned 64-bit number as a signed one."""
-    return (number + _HALF) % (2 * _HALF) - _HALF
-
-
 class _Sdk:
-    """Writes the records of one process.
-
-    Raises:
-        msgspec.ValidationError: records are no array.
-    """
+    """Writes the records of one process."""
 
     def __init__(self, out: Builder, document: JsonDocument, process: _Process) -> None:
         self._out = out
@@ -217,7 +185,7 @@ class _Sdk:
         self._markers = {entry.key: entry.value for entry in process.strings.marker_api}
         self._names = process.strings.buffer_records
         self._counters = {counter.id.handle: counter.name for counter in process.counters}
-        self._passes = _Passes(out)
+        self._passes: dict[int, list[_Pass]] = {}  # by dispatch
 
     def read(self) -> None:
         out = self._out
@@ -227,7 +195,6 @@ class _Sdk:
                 self._count(_decode_counted(raw), out.balance.read)
             except (msgspec.MsgspecError, UnicodeDecodeError) as error:
                 out.skip(BAD_ROW, out.balance.read, f"{_COUNTED}: {error}")
-        self._passes.close()
         for group, records in self._records.items():
             for raw in records:
                 out.balance.read += 1
@@ -242,8 +209,8 @@ class _Sdk:
                     continue
                 self._record(group, record, number)
                 out.balance.written += 1
-        for one in self._passes.rest():  # without --kernel-trace
-            self._record(_COUNTED, one.record, one.number)
+        for passes in list(self._passes.values()):  # without --kernel-trace
+            self._record(_COUNTED, passes[0].record, passes[0].number)
             out.balance.written += 1
         self._tracks.flows()
 
@@ -254,13 +221,13 @@ class _Sdk:
             self._out.skip(BAD_ROW, number, f"{_COUNTED}: no dispatch_info")
             return
         values: dict[str, int | float] = {}
-        for one in counted.records:
-            name = self._counters.get(one.counter_id.handle)
+        for count in counted.records:
+            name = self._counters.get(count.counter_id.handle)
             if name is None:
-                self._out.problem(UNKNOWN_NAME, number, f"counter {one.counter_id.handle}")
-                name = f"counter {one.counter_id.handle}"
-            values[name] = values.get(name, 0) + one.value
-        self._passes.add(kernel.dispatch_info.dispatch_id, _Pass(kernel, number, values))
+                self._out.problem(UNKNOWN_NAME, number, f"counter {count.counter_id.handle}")
+                name = f"counter {count.counter_id.handle}"
+            values[name] = values.get(name, 0) + count.value
+        self._passes.setdefault(kernel.dispatch_info.dispatch_id, []).append(_Pass(kernel, number, values))
 
     def _record(self, group: str, record: _Record, number: int) -> None:
         dur = record.end_timestamp - record.start_timestamp
@@ -274,11 +241,8 @@ class _Sdk:
             args |= {"bytes": record.bytes, "destination": target}
             if record.src_agent_id is not None:
                 args["source"] = self._agent(record.src_agent_id, number)
-            name, category, track = (
-                self._operation(record, number),
-                _cupti.MEMCPY,
-                self._tracks.queue(target, "Memory copies"),
-            )
+            name, category = self._operation(record, number), _cupti.MEMCPY
+            track = self._tracks.queue(target, "Memory copies")
         else:
             name, category = self._operation(record, number), group
             if group == "marker_api":
@@ -301,10 +265,10 @@ class _Sdk:
         args |= {f"workgroup_{axis}": size for axis, size in dispatch.workgroup_size.items()}
         args |= {f"grid_{axis}": size for axis, size in dispatch.grid_size.items()}
         counts: dict[str, int | float] = {}
-        for one in self._passes.take(dispatch.dispatch_id):
-            counts |= one.values | counts  # of a counter in several passes the first one is used
-            if one.number != number:
-                self._out.balance.merged[_JOINED] += 1
+        for counted in self._passes.pop(dispatch.dispatch_id, ()):
+            counts |= counted.values | counts  # of a counter in several passes the first one is used
+            if counted.number != number:
+                self._out.balance.merged[COUNTERS_OF_KERNELS] += 1
         args |= counts
         if record.stream_id is not None:
             args["stream"] = record.stream_id.handle

@@ -1,1 +1,0 @@
-"""What rocprofv3 and rocprof of AMD ROCm write."""
