@@ -99,14 +99,6 @@ def test_same_bytes(case: Case, tmp_path: Path, temporary: Path) -> None:
     [
         "furiosa-table/csv",
         "furiosa-table/csv-odd-rows",
-        "tvm-debugger/log-lines-only",
-        "tvm-debugger/means-with-log",
-        "tvm-debugger/start-and-end-times",
-        "tvm-debugger/two-ranks",
-        "tvm-profile/graph-csv",
-        "tvm-profile/graph-json",
-        "tvm-profile/graph-text",
-        "tvm-profile/two-reports-prefix-collapsed",
     ],
 )
 @pytest.mark.usefixtures("few_rows_too")

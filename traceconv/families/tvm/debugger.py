@@ -19,39 +19,48 @@ On standard error stand the single measurements, in order of execution:
     [07:21:54] .../graph_executor_debug.cc:95: Op #0 fused_conv:
     [07:21:54] .../graph_executor_debug.cc:98: Iteration: 0: 36.0865 us/iter
 
+Columns are two or more spaces apart; pastes often have fewer.
+
 Source: python/tvm/contrib/debugger/debug_result.py of tags v0.5 to v0.19 and from recordings; described at
 https://tvm.apache.org/docs/v0.16.0/arch/debugger.html.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Iterator
+import re
+from collections import Counter, defaultdict, deque
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, ClassVar
 
-import numpy as np
-from msgspec import Struct
+import msgspec
 
 from traceconv.errors import UsageError
 from traceconv.families.common.local_time import date_option, local_ns, local_time, zone_of, zone_option
-from traceconv.families.common.row_store import RowStore
 from traceconv.families.common.text_lines import TextLines
 from traceconv.families.importer import Match, option
-from traceconv.families.tvm import _dump as dumps
-from traceconv.families.tvm import _report as reports
-from traceconv.families.tvm import _table as tables
-from traceconv.families.tvm import _text as text
-from traceconv.families.tvm._dump import Dump
-from traceconv.families.tvm._table import Row, Table
+from traceconv.families.tvm import graph, text
+from traceconv.families.tvm.graph import Dump
+from traceconv.io.shown import Counted
 from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import REALTIME, ClockDomain, ClockSnapshot, LocalForm, Provenance, Run, Zero
-from traceconv.model.counted import LINES, LINES_OUTSIDE, MEASUREMENT_LINES, REPEATED_ROWS
+from traceconv.model.counted import (
+    LINES,
+    LINES_OUTSIDE,
+    MEASUREMENT_LINES,
+    OUTPUT_ROWS,
+    REPEATED_ROWS,
+    SINGLE_MEASUREMENTS,
+    TABLE_LINES,
+    TOTAL_ROWS,
+)
 from traceconv.model.diagnostics import noted
 from traceconv.model.marks import FormatMarks, SeveralMarks
-from traceconv.model.times import LIMIT_NS, format_us
-from traceconv.model.trace import I64, NO_TRACK, ClockId, Layer, SliceId, TrackId
+from traceconv.model.numbers import whole
+from traceconv.model.times import LIMIT_NS, S, format_us, parse_ns
+from traceconv.model.trace import NO_TRACK, Layer, SliceId, TrackId
 
 TIME_OF_DAY = ClockDomain(
     "local time of day, without a date", Zero.UNKNOWN, Run.WALL, 1000, local=LocalForm.TIME_OF_DAY
@@ -83,39 +92,349 @@ _CLOCK_HELP = (
     "is in the args."
 )
 
+_NUMBER = rb"[-+]?(?:\d[\d.]*(?:[eE][-+]?\d+)?|nan|inf)|-"
+_TIME = rb"\d\d?:\d\d:\d\d(?:\.\d{1,6})?"
+# fused_conv  fused_conv  42.91  2.08  07:26:43.473544  07:26:43.473592  (1, 1, 32, 32, 3)  3  1  [37.216, 38.212]
+_ROW = re.compile(
+    rb"(?<!\S)(?P<name>\S++)\s++(?P<op>\S++)\s++(?P<time>" + _NUMBER + rb")\s++(?P<percent>" + _NUMBER + rb")\s++"
+    rb"(?:(?P<start>" + _TIME + rb")\s++(?P<end>" + _TIME + rb")\s++)?"
+    rb"(?P<shape>\([^()]*\)|\[[^\[\]]*\]|None|-)\s++(?P<inputs>\d{1,9})\s++(?P<outputs>\d{1,9})"
+    rb"(?:\s++(?P<measured>\[[^\[\]]*\]))?\s*$"
+)
+_TOTAL = re.compile(rb"(?<!\S)Total_time\s+-\s+(?P<total>" + _NUMBER + rb")\s+-")
+#: Op #26 fused_nn_softmax: 36.0865 us/iter | Op #26 fused_nn_softmax:
+OP_LINE = re.compile(rb"(?<!\S)Op #(?P<number>\d{1,9}) (?P<name>\S+):\s*+(?:(?P<time>" + _NUMBER + rb") us/iter)?\s*$")
+# Iteration: 0: 36.0865 us/iter (0.9 and later, after its op) | Iteration: 0 (before the ops)
+_ITERATION = re.compile(rb"(?<!\S)Iteration: (?P<number>\d{1,9})(?:: (?P<time>" + _NUMBER + rb") us/iter)?\s*$")
 
-class _Drawing(Struct):
-    """The state of drawing a table.
+
+class Row(msgspec.Struct, eq=False):
+    """One node of a table, or one op of the measurement lines.
 
     Attributes:
-        order: the rows in the order in which they are drawn; None for that of the table.
-        ordered_by: a description of that order.
-        run: the measurement lines of the same run, if the log has them, and the place there of each row.
+        time: Time(us) as printed; empty in measurement lines.
+        times: Start Time and End Time in ns since midnight.
+        percents: Time(%), of each table that has this row.
+        shapes: Shape, of each row of the node: a node with several outputs has as many rows.
+        inputs, outputs: how many there are; -1 in measurement lines.
+        measured: the single measurements, in us as printed.
+        at: the number of its line.
     """
 
-    table: Table
-    order: I64 | None
-    ordered_by: str
-    dump: Dump | None
-    run: tuple[Table, I64] | None
-
-    def rows(self) -> Iterator[tuple[int, Row]]:
-        """Yield the rows in order, each with its index, and with the measurements of the run if it has none."""
-        indexes: Iterable[int] = range(len(self.table)) if self.order is None else map(int, self.order)
-        rows = self.table.rows(self.order)
-        if self.run is None:
-            yield from zip(indexes, rows, strict=True)
-            return
-        run, places = self.run
-        others = run.rows(places if self.order is None else places[self.order])
-        for index, row, other in zip(indexes, rows, others, strict=True):
-            row.measured = row.measured or other.measured
-            yield index, row
+    name: str
+    op: str
+    at: int
+    time: bytes = b""
+    percents: list[bytes] = msgspec.field(default_factory=list)
+    times: tuple[int, int] | None = None
+    shapes: list[str] = msgspec.field(default_factory=list)
+    inputs: int = -1
+    outputs: int = -1
+    measured: list[bytes] = msgspec.field(default_factory=list)
 
     @property
-    def device(self) -> str:
-        """Where the nodes ran, as far as the name of the dump folder tells."""
-        return self.dump.device if self.dump else ""
+    def dur(self) -> int | None:
+        """The mean time of the node in ns; None when that is not a length. Of measurement lines, once all are read."""
+        return text.length_ns(self.time) if self.time or not self.measured else self._mean()
+
+    def _mean(self) -> int | None:
+        """Return the mean of the single measurements, rounded half up."""
+        values = [text.length_ns(value) for value in self.measured]
+        known = [value for value in values if value is not None]
+        return (2 * sum(known) + len(known)) // (2 * len(known)) if len(known) == len(values) else None
+
+    @property
+    def key(self) -> tuple[object, ...]:
+        """The key that rows of one node share."""
+        return self.name, self.op, self.time, self.times, self.inputs, self.outputs, tuple(self.measured)
+
+    def args(self) -> dict[str, Any]:
+        """Return the args, under the names of the columns."""
+        args: dict[str, Any] = {"op": self.op} if self.op else {}
+        if self.time:
+            args["time_us"] = text.as_json(self.time)
+        if len(self.percents) == 1:
+            args["percent"] = text.as_json(self.percents[0])
+        elif self.percents:
+            args["percent_by_table"] = [text.as_json(percent) for percent in self.percents]
+        if self.shapes:
+            args |= {"shape": self.shapes[0]} if len(self.shapes) == 1 else {"shapes": self.shapes}
+        if self.inputs >= 0:
+            args |= {"num_inputs": self.inputs, "num_outputs": self.outputs}
+        return args | self._measurements()
+
+    def _measurements(self) -> dict[str, Any]:
+        if not self.measured:
+            return {}
+        args: dict[str, Any] = {"measurements_us": [text.as_json(value) for value in self.measured]}
+        known = [(ns, value) for value in self.measured if (ns := text.length_ns(value)) is not None]
+        if len(known) > 1:
+            args |= {"min_us": text.as_json(min(known)[1]), "max_us": text.as_json(max(known)[1])}
+        return args
+
+
+class Table(msgspec.Struct, eq=False):
+    """One table, or the measurement lines of one run.
+
+    Attributes:
+        at: the number of its first line.
+        is_log: whether these are measurement lines.
+        prefix: the text before the header on its line, without times: a rank, a logger.
+        total: Total_time in us as printed; only tables that are sorted by time have it.
+    """
+
+    at: int
+    is_log: bool = False
+    prefix: bytes = b""
+    prefix_length: int = 0
+    ops_column: int = 0
+    has_clock: bool = False
+    has_measurements: bool = False
+    rows: list[Row] = msgspec.field(default_factory=list)
+    total: bytes = b""
+
+    @property
+    def sum_ns(self) -> int:
+        """The time of all nodes."""
+        return sum(row.dur or 0 for row in self.rows)
+
+    @property
+    def is_sorted(self) -> bool:
+        """Whether the rows are in order of time, largest first, and not in order of execution."""
+        if self.is_log or self.total or len(self.rows) < 2:
+            return bool(self.total)
+        return all((row.dur or 0) >= (below.dur or 0) for row, below in pairwise(self.rows))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of its nodes, sorted."""
+        return tuple(sorted(row.name for row in self.rows))
+
+
+def _since_midnight(time: bytes) -> int:
+    hours, minutes, seconds = time.split(b":")
+    return (whole(hours) * 60 + whole(minutes)) * 60 * 10**9 + parse_ns(seconds, S)
+
+
+def _row_of(match: re.Match[bytes], number: int) -> Row:
+    return Row(
+        match["name"].decode("utf-8", "replace"),
+        match["op"].decode("utf-8", "replace"),
+        number,
+        match["time"],
+        [match["percent"]],
+        (_since_midnight(match["start"]), _since_midnight(match["end"])) if match["start"] else None,
+        [match["shape"].decode("utf-8", "replace")],
+        whole(match["inputs"]),
+        whole(match["outputs"]),
+        [value.strip() for value in (match["measured"] or b"[]")[1:-1].split(b",") if value.strip()],
+    )
+
+
+# -- lines ------------------------------------------------------------------------------------------------------
+
+
+class _TableReader:
+    """Collects the tables of a log, line by line."""
+
+    def __init__(self, out: Builder) -> None:
+        self._out = out
+        self.tables: list[Table] = []
+        self._open: dict[bytes, Table] = {}  # by prefix, the last one at the end
+        self._lengths: dict[int, None] = {}  # of their prefixes
+
+    def take(self, number: int, line: bytes, ended: bool) -> bool:
+        """Take a line that belongs to a table, False for any other; `ended` tells whether it has a line end."""
+        header = text.TABLE_HEADER.search(line) if b"Node Name" in line else None
+        if header is not None:
+            self._begin(number, line, header)
+            return self._merged(TABLE_LINES)
+        table = self._current(line)
+        if table is None:
+            return False
+        if table.prefix and text.prefix_key(line[: table.prefix_length]) == table.prefix:
+            line = line[table.prefix_length :]
+        total = _TOTAL.search(line) if b"Total_time" in line else None
+        if total is not None:
+            table.total = total["total"]
+            del self._open[table.prefix]
+            return self._merged(TOTAL_ROWS)
+        if not table.rows and text.is_dashes(line):
+            return self._merged(TABLE_LINES)
+        return self._row(number, line, table, ended)
+
+    def _merged(self, kind: Counted) -> bool:
+        self._out.balance.merged[kind] += 1
+        return True
+
+    def _begin(self, number: int, line: bytes, header: re.Match[bytes]) -> None:
+        prefix = line[: header.start()]
+        key = text.prefix_key(prefix)
+        has_clock, has_measurements = header["clock"] is not None, header["measured"] is not None
+        ops_column = header.start("ops") - len(prefix)
+        table = Table(number, False, key, len(prefix), ops_column, has_clock, has_measurements)
+        self.tables.append(table)
+        self._open.pop(key, None)
+        self._open[key] = table
+        self._lengths[len(prefix)] = None
+
+    def _current(self, line: bytes) -> Table | None:
+        """Return the open table that a line continues, by its prefix; else the last one."""
+        for length in self._lengths:
+            table = self._open.get(text.prefix_key(line[:length]))
+            if table is not None:
+                return table
+        return next(reversed(self._open.values()), None)
+
+    def _row(self, number: int, line: bytes, table: Table, ended: bool) -> bool:
+        match = _ROW.search(line)
+        if (
+            match is None
+            or table.has_clock != (match["start"] is not None)
+            or table.has_measurements != (match["measured"] is not None)
+        ):
+            return self._cut_row(number, line, table, ended)
+        row = _row_of(match, number)
+        before = line[: match.start()].lstrip()
+        if before and not table.prefix:  # the name of a node that holds spaces
+            row.name = before.decode("utf-8", "replace") + row.name
+        last = table.rows[-1] if table.rows else None
+        if last is not None and len(last.shapes) < last.outputs and last.key == row.key:
+            last.shapes += row.shapes
+            return self._merged(OUTPUT_ROWS)
+        table.rows.append(row)
+        return True
+
+    def _cut_row(self, number: int, line: bytes, table: Table, ended: bool) -> bool:
+        """Count a row that is not whole; False for any other line.
+
+        Its second word stands below `Ops`, or the file ends inside its name.
+        """
+        column = table.ops_column
+        begun = line.strip()
+        below = line[column - 1 : column].isspace() and not line[column : column + 1].isspace() and column < len(line)
+        in_name = not ended and b" " not in begun and bool(table.rows) and table.rows[-1].at == number - 1
+        if not begun or not (below or in_name):
+            return False
+        self._out.skip(text.CUT_ROW, number, begun[:60].decode("utf-8", "replace"))
+        return True
+
+
+class _LogReader:
+    """Collects the measurement lines of a log, which stand on standard error, line by line."""
+
+    def __init__(self, out: Builder) -> None:
+        self._out = out
+        self.runs: list[Table] = []
+        self._rows: dict[int, Row] = {}  # the ops of the last run by their number
+        self._last: int | None = None  # the number of the op that lines with single measurements belong to
+        self._iteration = 0
+
+    def take(self, number: int, line: bytes) -> bool:
+        """Take a line with a measurement; False for any other."""
+        if b"Op #" not in line and b"Iteration: " not in line:
+            return False
+        op = OP_LINE.search(line)
+        if op is not None:
+            self._op(number, op)
+            return True
+        iteration = _ITERATION.search(line)
+        if iteration is None or (iteration["time"] and self._last is None):
+            return False
+        if iteration["time"]:
+            self._measured(self.runs[-1].rows[-1], iteration["time"])
+            return True
+        self._iteration = whole(iteration["number"])
+        self._last = None
+        if self._iteration == 0:
+            self._new_run(number)
+        self._out.balance.merged[TABLE_LINES] += 1
+        return True
+
+    def _measured(self, row: Row, time: bytes) -> None:
+        row.measured.append(time)
+        self._out.balance.merged[SINGLE_MEASUREMENTS] += 1
+
+    def _new_run(self, number: int) -> None:
+        self.runs.append(Table(number, is_log=True))
+        self._rows = {}
+
+    def _op(self, number: int, match: re.Match[bytes]) -> None:
+        op, name = whole(match["number"]), match["name"].decode("utf-8", "replace")
+        before = self._rows.get(op)
+        if before is not None and self._iteration and match["time"] and before.name == name:
+            self._measured(before, match["time"])
+            return
+        if not self.runs or (self._last is not None and op <= self._last) or before is not None:
+            self._new_run(number)
+        row = self._rows[op] = Row(name, "", number, measured=[match["time"]] if match["time"] else [])
+        self.runs[-1].rows.append(row)
+        self._last = op
+
+
+def _read_lines(source: Source, out: Builder) -> tuple[list[Table], list[Table]]:
+    """Return the tables of a log and the runs of its measurement lines; each line is counted once."""
+    table_reader, log, lines = _TableReader(out), _LogReader(out), TextLines(out)
+    for number, line in lines.read(source, keep_ends=True):
+        content = text.clean(line)
+        if len(content) > text.MAX_LINE or not (
+            log.take(number, content) or table_reader.take(number, content, line.endswith(b"\n"))
+        ):
+            if b"Duration" in content and text.begins_report(content):
+                out.note(f"line {number} begins a profiling report: read it with --from tvm-profile")
+            lines.others += 1
+    lines.tell_others(text.OTHER_LINE, LINES_OUTSIDE)
+    return table_reader.tables, log.runs
+
+
+# -- tables -----------------------------------------------------------------------------------------------------
+
+
+def _join_repeated(tables: list[Table], out: Builder) -> list[Table]:
+    """Return the tables without those that only repeat the rows of one before; their percentages go to its rows."""
+    kept: list[Table] = []
+    firsts: dict[tuple[object, ...], Table] = {}
+    similar = Counter((table.prefix, len(table.rows)) for table in tables if table.has_clock and table.rows)
+    for table in tables:
+        first = table
+        if table.has_clock and similar[table.prefix, len(table.rows)] > 1:
+            first = firsts.setdefault((table.prefix, *(row.key for row in table.rows)), table)
+        if first is table:
+            kept.append(table)
+            continue
+        for row, again in zip(first.rows, table.rows, strict=True):
+            row.percents += again.percents
+        out.problem(REPEATED_TABLE, table.at)
+        out.balance.merged[REPEATED_ROWS] += len(table.rows)
+    return kept
+
+
+def _join_runs(tables: list[Table], runs: list[Table], out: Builder) -> tuple[dict[int, list[int]], list[Table]]:
+    """Give tables the measurements of the runs that they were made of, which have the same nodes; both in their order.
+
+    Return the place of each row in its run, by the line of the table; and the other runs.
+    """
+    waiting: dict[tuple[str, ...], deque[Table]] = defaultdict(deque)
+    for run in runs:
+        waiting[run.names].append(run)
+    places: dict[int, list[int]] = {}
+    for table in tables:
+        same = waiting.get(table.names) if table.rows else None
+        if not same:
+            continue
+        run = same.popleft()
+        by_name: dict[str, deque[int]] = defaultdict(deque)
+        for place, row in enumerate(run.rows):
+            by_name[row.name].append(place)
+        places[table.at] = [by_name[row.name].popleft() for row in table.rows]
+        for row, place in zip(table.rows, places[table.at], strict=True):
+            row.measured = row.measured or run.rows[place].measured
+        out.balance.merged[MEASUREMENT_LINES] += len(run.rows)
+    others = {run.at for runs_left in waiting.values() for run in runs_left}
+    return places, [run for run in runs if run.at in others]
+
+
+# -- slices -----------------------------------------------------------------------------------------------------
 
 
 class _Writer:
@@ -125,23 +444,22 @@ class _Writer:
         self._source = source
         self._out = out
         self._dump = dump
-        self._dumps: dict[tuple[dumps.Wanted, ...], Dump | None] = {}
+        self._dumps: dict[tuple[graph.Wanted, ...], Dump | None] = {}
         self._has_clock = False
         self._roots: list[TrackId] = []
 
-    def draw(self, table: Table, run: tuple[Table, I64] | None) -> None:
-        """Draw a table, with the measurement lines of the same run if there are any."""
-        if run is not None:
-            self._out.balance.merged[MEASUREMENT_LINES] += len(run[0])
-        if table.is_log:
-            table.sum_ns = sum(row.dur or 0 for row in table.rows())
+    def draw(self, table: Table, places: list[int] | None) -> None:
+        """Draw a table; `places` are those of its rows in the measurement lines of the same run, if there are any."""
         dump = self._find_dump(table)
-        drawing = self._arranged(table, run, dump)
         root = self._root(table)
         self._roots.append(root)
-        rows = self._clock_rows(drawing, root) if table.has_clock else self._mean_rows(drawing, root)
+        if table.has_clock:
+            slices = self._clock_rows(table, dump, root)
+        else:
+            order, by = _order(table, dump, places)
+            slices = self._mean_rows(table, dump, root, order, by)
         if dump is not None:
-            dump.draw_flows(self._out, {dump.nodes[index].index: row for index, row in rows.items()})
+            dump.draw_flows(self._out, {dump.nodes[place].index: row for place, row in slices.items()})
         self._check_total(table)
 
     def finish(self) -> None:
@@ -152,79 +470,56 @@ class _Writer:
 
     def _find_dump(self, table: Table) -> Dump | None:
         """Return the dump folder that fits the rows; looked for once for all runs of a graph."""
-        if not len(table) or not dumps.graph_files(self._source, self._dump):
+        if not table.rows or not graph.graph_files(self._source, self._dump):
             return None
         trusted = not table.has_clock  # the shapes of 0.5 are of other nodes
         wanted = tuple(
-            dumps.Wanted(row.name, row.op, row.shapes[0] if row.shapes and trusted else "") for row in table.rows()
+            graph.Wanted(row.name, row.op, row.shapes[0] if row.shapes and trusted else "") for row in table.rows
         )
         if wanted not in self._dumps:
-            self._dumps[wanted] = dumps.find_dump(self._source, self._out, self._dump, wanted)
+            self._dumps[wanted] = graph.find_dump(self._source, self._out, self._dump, wanted)
         return self._dumps[wanted]
 
-    def _arranged(self, table: Table, run: tuple[Table, I64] | None, dump: Dump | None) -> _Drawing:
-        order: I64 | None = None
-        if table.has_clock:
-            by = "their times"
-        elif dump is not None:
-            order, by = np.argsort([node.index for node in dump.nodes], kind="stable"), "the graph"
-        elif run is not None:
-            order, by = np.argsort(run[1], kind="stable"), "the measurement lines (order of execution)"
-        elif table.is_sorted:
-            by = "the table, which is sorted by time"
-        else:
-            by = "the lines (order of execution)"
-        return _Drawing(table, order, by, dump, run)
-
-    # -- tracks -----------------------------------------------------------------------------------------------
-
     def _root(self, table: Table) -> TrackId:
-        clock = self._clock_id((TIME_OF_DAY if table.has_clock else NO_CLOCK).owned_by(self._out.info.name))
-        total = table.sum_ns
+        domain = (TIME_OF_DAY if table.has_clock else NO_CLOCK).owned_by(self._out.info.name)
+        if not self._has_clock:
+            self._out.clocks.set_default(domain)
+            self._has_clock = True
         mean = "" if table.has_clock else "mean "
-        description = f"{len(table)} nodes, their {mean}times add up to {format_us(total)} us"
+        description = f"{len(table.rows)} nodes, their {mean}times add up to {format_us(table.sum_ns)} us"
         if table.prefix:
             description += f"; lines with prefix {table.prefix.decode('utf-8', 'replace')}"
+        clock = self._out.clocks.add(domain)
         return self._out.tracks.add("TVM debugger", NO_TRACK, description=description, clock=clock)
-
-    def _clock_id(self, clock: ClockDomain) -> ClockId:
-        if not self._has_clock:
-            self._out.clocks.set_default(clock)
-            self._has_clock = True
-        return self._out.clocks.add(clock)
 
     def _track(self, name: str, root: TrackId, description: str) -> TrackId:
         return self._out.tracks.add(name, root, description=description, clock=self._out.tracks[root].clock)
 
-    # -- rows -------------------------------------------------------------------------------------------------
-
-    def _mean_rows(self, drawing: _Drawing, root: TrackId) -> dict[int, SliceId]:
-        """Draw slices one after the other; with a dump, return them by index of their row."""
-        track = self._track(f"{drawing.device or 'nodes'} (synthetic)", root, _MEANS_HELP + drawing.ordered_by)
+    def _mean_rows(
+        self, table: Table, dump: Dump | None, root: TrackId, order: Sequence[int], by: str
+    ) -> dict[int, SliceId]:
+        """Draw slices one after the other; return them by the place of their row."""
+        track = self._track(f"{_device(dump) or 'nodes'} (synthetic)", root, _MEANS_HELP + by)
         slices = {}
         ts = 0
-        for index, row in drawing.rows():
-            dur = row.dur
-            args = self._args(row, drawing, index)
+        for place in order:
+            row = table.rows[place]
+            dur, args = row.dur, self._args(row, dump, place)
             self._out.balance.written += 1
             if dur is None or ts + dur > LIMIT_NS:
-                self._bad_duration(track, ts, row, args)
+                self._out.problem(text.BAD_DURATION, row.at, f"{row.name}: {row.time.decode()!r}")
+                self._out.instant(track, ts, row.name, "node", args, row.at)
                 continue
-            kept = self._out.slice(track, ts, dur, row.name, "node", args, row.at)
+            slices[place] = self._out.slice(track, ts, dur, row.name, "node", args, row.at)
             ts += dur
-            if drawing.dump is not None:
-                slices[index] = kept
         return slices
 
-    def _clock_rows(self, drawing: _Drawing, root: TrackId) -> dict[int, SliceId]:
-        """Draw slices where the table says; with a dump, return them by index of their row.
-
-        A step back of more than half a day is midnight.
-        """
-        track = self._track(drawing.device or "nodes", root, _CLOCK_HELP)
+    def _clock_rows(self, table: Table, dump: Dump | None, root: TrackId) -> dict[int, SliceId]:
+        """Draw slices where the table says; a step back of more than half a day is midnight."""
+        track = self._track(_device(dump) or "nodes", root, _CLOCK_HELP)
         slices = {}
         midnight, last = 0, None
-        for index, row in drawing.rows():
+        for place, row in enumerate(table.rows):
             assert row.times is not None  # the table has the columns
             start, end = row.times
             if last is not None and last - start > _HALF_DAY_NS:
@@ -233,23 +528,17 @@ class _Writer:
                 self._out.problem(CLOCK_STEP, row.at, f"{format_us(last - start)} us back")
             last = start
             dur = end - start + (_DAY_NS if start - end > _HALF_DAY_NS else 0)
-            args = self._args(row, drawing, index)
+            args = self._args(row, dump, place)
             self._out.balance.written += 1
-            kept = self._out.slice(track, midnight + start, dur, row.name, "node", args, row.at)
-            if drawing.dump is not None:
-                slices[index] = kept
+            slices[place] = self._out.slice(track, midnight + start, dur, row.name, "node", args, row.at)
         return slices
 
-    def _bad_duration(self, track: TrackId, ts: int, row: Row, args: dict[str, Any]) -> None:
-        self._out.problem(text.BAD_DURATION, row.at, f"{row.name}: {row.time.decode()!r}")
-        self._out.instant(track, ts, row.name, "node", args, row.at)
-
-    def _args(self, row: Row, drawing: _Drawing, index: int) -> dict[str, Any]:
+    def _args(self, row: Row, dump: Dump | None, place: int) -> dict[str, Any]:
         """Return the args of a node, from the table and the graph."""
         args = row.args()
-        if drawing.dump is None:
+        if dump is None:
             return args
-        info = drawing.dump.args_of(drawing.dump.nodes[index])
+        info = dump.args_of(dump.nodes[place])
         printed = args.get("shape")
         if printed is not None and info.get("shape") not in (None, printed):
             args["table_shape"] = printed
@@ -259,9 +548,8 @@ class _Writer:
     def _check_total(self, table: Table) -> None:
         if not table.total:
             return
-        total = tables.length_ns(table.total)
-        off = None if total is None else total - table.sum_ns
-        if off is None or abs(off) > _ROUNDING_NS * (len(table) + 1):
+        total = text.length_ns(table.total)
+        if total is None or abs(total - table.sum_ns) > _ROUNDING_NS * (len(table.rows) + 1):
             self._out.problem(
                 text.SUM_DIFFERS,
                 table.at,
@@ -269,24 +557,19 @@ class _Writer:
             )
 
 
-def _join_repeated(tables: list[Table], out: Builder) -> list[Table]:
-    """Return the tables without those that only repeat the rows of one before; their percentages go to its rows."""
-    kept: list[Table] = []
-    firsts: dict[tuple[bytes, bytes], Table] = {}
-    similar = Counter((table.prefix, len(table)) for table in tables if table.has_clock and len(table))
-    for table in tables:
-        first = None
-        if table.has_clock and similar[table.prefix, len(table)] > 1:
-            key = table.prefix, table.digest()
-            first = firsts.get(key)
-            firsts.setdefault(key, table)
-        if first is None:
-            kept.append(table)
-            continue
-        first.repeats.append(table)
-        out.problem(REPEATED_TABLE, table.at)
-        out.balance.merged[REPEATED_ROWS] += len(table)
-    return kept
+def _device(dump: Dump | None) -> str:
+    """Return where the nodes ran, as far as the name of the dump folder tells."""
+    return dump.device if dump else ""
+
+
+def _order(table: Table, dump: Dump | None, places: list[int] | None) -> tuple[Sequence[int], str]:
+    """Return the order in which the rows are drawn, and what it follows."""
+    order = range(len(table.rows))
+    if dump is not None:
+        return sorted(order, key=[node.index for node in dump.nodes].__getitem__), "the graph"
+    if places is not None:
+        return sorted(order, key=places.__getitem__), "the measurement lines (order of execution)"
+    return order, "the table, which is sorted by time" if table.is_sorted else "the lines (order of execution)"
 
 
 @dataclass(frozen=True)
@@ -337,9 +620,9 @@ class TvmDebugger:
         if text.is_json(head.text):
             return Match.no("JSON")
         for line in head.data.splitlines():
-            if b"Node Name" in line and tables.HEADER.search(text.clean(line)):
+            if b"Node Name" in line and text.TABLE_HEADER.search(text.clean(line)):
                 return Match.yes("the header of a debugger table")
-            if b"Op #" in line and tables.OP_LINE.search(text.clean(line)):
+            if b"Op #" in line and OP_LINE.search(text.clean(line)):
                 return Match.yes("a measurement line of the debugger")
         return Match.no("no header with Node Name, Ops, Time(us), and no line with Op #")
 
@@ -348,25 +631,20 @@ class TvmDebugger:
         midnight = self._midnight()
         out.info.unit = "line"
         out.balance.unit = LINES
-        store = RowStore(out, Row)
-        table_reader, log = tables.TableReader(out, store), tables.LogReader(out, store)
-        _read_lines(source, out, table_reader, log)
-        for table in (*table_reader.tables, *log.runs):
-            table.keep_last()
-        store.close()
-        if not table_reader.tables and not log.runs:
+        read, runs = _read_lines(source, out)
+        if not read and not runs:
             raise source.malformed(
                 "no table found, expected a header line with Node Name, Ops, Time(us)",
                 hint=f"record one with {self.record}",
             )
-        joined = _join_repeated(table_reader.tables, out)
-        run_of, others = tables.joined(joined, log.runs)
+        tables = _join_repeated(read, out)
+        places, others = _join_runs(tables, runs, out)
         writer = _Writer(source, out, self.dump)
-        for table in (*joined, *others):
-            writer.draw(table, run_of.get(table.at))
+        for table in (*tables, *others):
+            writer.draw(table, places.get(table.at))
         writer.finish()
-        self._say(joined, others, out)
-        if midnight is not None and any(table.has_clock for table in joined):
+        self._say(tables, others, out)
+        if midnight is not None and any(table.has_clock for table in tables):
             zone = zone_of(self.name, self.utc_offset)
             method = f"local time read as {zone}, from {self.date} on"
             clock = TIME_OF_DAY.owned_by(out.info.name)
@@ -387,17 +665,17 @@ class TvmDebugger:
 
     def _say(self, tables: list[Table], runs: list[Table], out: Builder) -> None:
         """Add notes about what the times mean, and info of each table."""
-        info = [{"line": table.at, "nodes": len(table), "sum_us": format_us(table.sum_ns)} for table in tables]
+        info = [{"line": table.at, "nodes": len(table.rows), "sum_us": format_us(table.sum_ns)} for table in tables]
         for fact, table in zip(info, tables, strict=True):
             if table.total:
                 fact["total_time_us"] = table.total.decode()
         if info:
             out.metadata["tvm_tables"] = info
-        if any(not len(table) for table in tables):
+        if any(not table.rows for table in tables):
             out.note("a table has no rows: the run failed, or its output was cut")
         if any(table.is_sorted and not table.total and not table.has_clock for table in tables):
             out.note("a table that is sorted by time has no row Total_time: its end is missing")
-        if any(not table.has_clock and len(table) for table in (*tables, *runs)):
+        if any(not table.has_clock and table.rows for table in (*tables, *runs)):
             out.note("durations are means, measured node by node; positions are synthetic: the log has no times")
         has_clock = any(table.has_clock for table in tables)
         if self.date and not has_clock:
@@ -407,17 +685,3 @@ class TvmDebugger:
                 "Start Time and End Time are local times of day: to align them with other files, give the day: "
                 f"{date_option(out.info.name)} {zone_option(out.info.name)}"
             )
-
-
-def _read_lines(source: Source, out: Builder, table_reader: tables.TableReader, log: tables.LogReader) -> None:
-    """Read the lines, each counted once; those of neither reader are the program's own."""
-    lines = TextLines(out)
-    for number, line in lines.read(source, keep_ends=True):
-        content = text.clean(line)
-        if len(content) > text.MAX_LINE or not (
-            log.take(number, content) or table_reader.take(number, content, line.endswith(b"\n"))
-        ):
-            if b"Duration" in content and reports.is_header(content):
-                out.note(f"line {number} begins a profiling report: read it with --from tvm-profile")
-            lines.others += 1
-    lines.tell_others(text.OTHER_LINE, LINES_OUTSIDE)

@@ -27,7 +27,7 @@ from traceconv.families.chrome.event import Event
 from traceconv.families.chrome.events import EMPTY_EVENT, ChromeEvents
 from traceconv.families.chrome.json_reader import ChromeReader
 from traceconv.families.importer import Match, option
-from traceconv.families.tvm import _dump as dumps
+from traceconv.families.tvm import graph
 from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import ClockDomain, Run, Zero
@@ -210,7 +210,7 @@ def _is_node_event(event: object) -> bool:
 def _draw(source: Source, out: Builder, option: str, nodes: list[_Node]) -> None:
     """Draw slices for the nodes that were executed, with what the graph says about them."""
     dump = (
-        dumps.find_dump(source, out, option, [dumps.Wanted(node.name) for node in nodes], parameters=True)
+        graph.find_dump(source, out, option, [graph.Wanted(node.name) for node in nodes], parameters=True)
         if nodes
         else None
     )

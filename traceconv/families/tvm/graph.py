@@ -8,21 +8,373 @@
                "shape": ["list_shape", [[1, 3, 32, 32], [1, 10]]]}}
 
 A graph has no times. The importers of the debugger's table and of its execution trace join the graph that lies beside
-them; by itself it becomes a table of its nodes. Described at https://tvm.apache.org/docs/v0.16.0/arch/debugger.html;
-`_dump` has the versions.
+them; by itself it becomes a table of its nodes. The folder of the debugger:
+
+    dump/_tvmdbg_device_CPU_0/_tvmdbg_graph_dump.json        (up to 0.7 _tvmdbg_ctx_CPU_0)
+    dump/_tvmdbg_device_CPU_0/_tvmdbg_execution_trace.json
+    dump/_tvmdbg_device_CPU_0/output_tensors.params
+
+Up to 0.6 the graph is a JSON string that holds JSON, with inputs as [node, output, version]; later an object, with
+inputs as names and `param` or the name of the function as op. Shapes, dtypes and storage ids are lists over outputs,
+which `node_row_ptr` relates to nodes; the `shape` of a node itself is another node's before 0.12 if a node before it
+has several outputs, and is not used when the lists are there.
+
+Described at https://tvm.apache.org/docs/v0.16.0/arch/debugger.html. Source: python/tvm/contrib/debugger and
+src/runtime/graph_executor/debug of tags v0.5 to v0.19, and from recordings.
 """
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from pathlib import Path
+from typing import Any, ClassVar, NamedTuple
 
+import msgspec
+
+from traceconv.errors import InputError, MalformedInput, UsageError
 from traceconv.families.importer import Match
-from traceconv.families.tvm import _dump as dumps
+from traceconv.families.tvm.output_tensors import Tensor, node_of, read_listing, summary
 from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import NO_TIME, ClockDomain
 from traceconv.model.counted import NODES
+from traceconv.model.diagnostics import absent, lost
+from traceconv.model.json_values import MAX_DEPTH, flatten
+from traceconv.model.trace import SliceId
+
+GRAPH_FILE = "_tvmdbg_graph_dump.json"
+TENSORS_FILE = "output_tensors.params"
+FOLDER_PREFIX = "_tvmdbg_"
+
+BAD_DUMP = lost("tvm.bad_dump", "a file of the dump folder cannot be read: the trace was made without it")
+
+UNKNOWN_INPUT = absent(
+    "tvm.unknown_input",
+    "an input of a node is not an earlier node of the graph: neither in the args nor drawn as a flow",
+)
+
+_FOLDER = re.compile(rf"{FOLDER_PREFIX}(?:ctx|device)_(?P<kind>\w+?)_(?P<number>\d+)")
+_GRAPH_START = re.compile(rb'"?\{(?:\\n|\s)*"(?:arg_)?nodes"\s*:\s*\[')
+_PLAIN_ATTRS = frozenset(("num_outputs", "num_inputs", "flatten_data", "func_name", "T"))
+
+
+class _NodeFile(msgspec.Struct):
+    """A node of the file."""
+
+    op: str = ""
+    name: str = ""
+    inputs: list[Any] = []
+    attrs: dict[str, Any] = {}
+    shape: list[Any] | None = None
+
+
+class _GraphFile(msgspec.Struct):
+    """The graph of the file."""
+
+    nodes: list[_NodeFile]
+    node_row_ptr: list[int] = []
+    attrs: dict[str, Any] = {}
+
+
+class Output(msgspec.Struct, frozen=True):
+    """One output of a node: its shape as TVM prints it, "(1, 64, 56, 56)"; texts are empty for what is not known."""
+
+    shape: str = ""
+    dtype: str = ""
+    storage_id: int | None = None
+
+    def describe(self) -> str:
+        """Return the text of the column Argument Shapes: "float32[1, 10]"."""
+        return f"{self.dtype}[{self.shape.strip('(),')}]" if self.shape else self.dtype
+
+    def info(self) -> dict[str, Any]:
+        """Return the members for args, without what is not known."""
+        known = {"shape": self.shape, "dtype": self.dtype, "storage_id": self.storage_id}
+        return {key: value for key, value in known.items() if value not in ("", None)}
+
+
+class Wanted(NamedTuple):
+    """The known properties of a node to search; an empty function or shape fits all."""
+
+    name: str
+    op: str = ""
+    shape: str = ""
+
+
+class Node(msgspec.Struct, frozen=True, eq=False):
+    """One node of the graph.
+
+    Attributes:
+        index: its place in the graph.
+        op: the name of the function that it calls; empty for a parameter or input.
+        inputs: the producers: their index, and the number of their output.
+    """
+
+    index: int
+    name: str
+    op: str
+    inputs: tuple[tuple[int, int], ...]
+    outputs: tuple[Output, ...]
+    attrs: dict[str, Any]
+
+    @property
+    def is_parameter(self) -> bool:
+        """Whether it is a parameter or an input of the graph, which is not executed."""
+        return not self.op
+
+
+class Graph(msgspec.Struct):
+    """The nodes in order of execution.
+
+    Attributes:
+        unknown_inputs: the number of inputs that refer to no earlier node.
+    """
+
+    nodes: list[Node]
+    unknown_inputs: int = 0
+
+    def args_of(self, node: Node) -> dict[str, Any]:
+        """Return the args of a node from the graph."""
+        info: dict[str, Any] = {}
+        if not node.is_parameter:
+            info = {"op": node.op, "inputs": [self._input(index, output) for index, output in node.inputs]}
+        if len(node.outputs) == 1:
+            info |= node.outputs[0].info()
+        else:
+            info["outputs"] = [output.info() for output in node.outputs]
+        return info | {key: value for key, value in node.attrs.items() if key not in (*_PLAIN_ATTRS, *info)}
+
+    def _input(self, index: int, output: int) -> str:
+        producer = self.nodes[index]
+        tensor = producer.outputs[output].describe() if output < len(producer.outputs) else ""
+        return f"{producer.name} {tensor}".rstrip()
+
+    def assign(self, wanted: Sequence[Wanted], *, parameters: bool = False) -> list[Node] | str:
+        """Return the wanted nodes, each once and in graph order; or the name of the first missing one.
+
+        Args:
+            parameters: whether parameters may be among them.
+        """
+        free: dict[str, list[Node]] = {}
+        for node in self.nodes:
+            if parameters or not node.is_parameter:
+                free.setdefault(node.name, []).append(node)
+        tensors = []
+        for name, op, shape in wanted:
+            candidates = [node for node in free.get(name, ()) if op in ("", node.op)]
+            if not candidates:
+                return f"{name} ({op})" if op else name
+            node = next((node for node in candidates if node.outputs and node.outputs[0].shape == shape), candidates[0])
+            free[name].remove(node)
+            tensors.append(node)
+        return tensors
+
+
+def parse_graph(data: bytes) -> Graph:
+    """Return the graph of a dump. Raises ValueError saying what is wrong with it."""
+    data = flatten(data.strip(), MAX_DEPTH // 2)
+    try:
+        if data[:1] == b'"':  # up to 0.6: JSON in a JSON string
+            data = flatten(msgspec.json.decode(data, type=str).encode(), MAX_DEPTH // 2)
+        file = msgspec.json.decode(data, type=_GraphFile)
+    except (msgspec.MsgspecError, RecursionError) as error:
+        raise ValueError(str(error)) from None
+    starts = file.node_row_ptr
+    lists = {key: _list_of(file.attrs.get(key)) for key in ("shape", "dltype", "storage_id")}
+    graph = Graph([])
+    last: dict[str, int] = {}
+    for index, node in enumerate(file.nodes):
+        function = node.attrs.get("func_name") or ("" if node.op in ("param", "null") else node.op)
+        inputs = [_producer(entry, last, index) for entry in node.inputs]
+        graph.unknown_inputs += inputs.count(None)
+        graph.nodes.append(
+            Node(
+                index,
+                node.name,
+                str(function),
+                tuple(entry for entry in inputs if entry is not None),
+                _outputs(node, index, starts, lists),
+                node.attrs,
+            )
+        )
+        last[node.name] = index
+    return graph
+
+
+def _list_of(value: object) -> list[Any]:
+    """Return the list in ["list_shape", [...]]."""
+    return value[1] if isinstance(value, list) and len(value) == 2 and isinstance(value[1], list) else []
+
+
+def _producer(entry: object, last: dict[str, int], index: int) -> tuple[int, int] | None:
+    """Return index and output of an input, which is [node, output, version] or the name of an earlier node."""
+    if isinstance(entry, str):
+        return (last[entry], 0) if entry in last else None
+    if isinstance(entry, list) and len(entry) >= 2 and isinstance(entry[0], int) and isinstance(entry[1], int):
+        return (entry[0], max(entry[1], 0)) if 0 <= entry[0] < index else None
+    return None
+
+
+def _outputs(node: _NodeFile, index: int, starts: list[int], lists: dict[str, list[Any]]) -> tuple[Output, ...]:
+    if index + 1 >= len(starts) or not 0 <= starts[index] <= starts[index + 1] <= starts[index] + 1000:
+        dtype = str(node.attrs.get("T", "")).removeprefix("type: ")
+        return (Output(_shape_text(node.shape), dtype),)
+    outputs = []
+    for entry in range(starts[index], starts[index + 1]):
+        shape, name, storage = (values[entry] if entry < len(values) else None for values in lists.values())
+        storage_id = storage if isinstance(storage, int) else None
+        outputs.append(Output(_shape_text(shape), name if isinstance(name, str) else "", storage_id))
+    return tuple(outputs)
+
+
+def _shape_text(shape: object) -> str:
+    """Return a shape as the debugger prints it: a tuple of Python."""
+    if not isinstance(shape, list):
+        return ""
+    inner = ", ".join(str(size) for size in shape)
+    return f"({inner},)" if len(shape) == 1 else f"({inner})"
+
+
+# -- files beside an input --------------------------------------------------------------------------------------
+
+
+class Dump(msgspec.Struct):
+    """The content of a dump folder about the nodes of one input.
+
+    Attributes:
+        nodes: the node of each row that was asked for.
+        device: such as "CPU 0", by the name of the folder; or an empty text.
+    """
+
+    graph: Graph
+    nodes: list[Node]
+    device: str
+    _tensors: dict[int | str, list[Tensor]] = msgspec.field(default_factory=dict)
+
+    def args_of(self, node: Node) -> dict[str, Any]:
+        """Return what graph and output tensors say about a node, for args."""
+        info = self.graph.args_of(node)
+        written = self._tensors.get(node.index) or self._tensors.get(node.name)
+        if written:
+            info["output_tensors"] = [
+                {"shape": tensor.shape, "dtype": tensor.dtype, "bytes": tensor.size} for tensor in written
+            ]
+        return info
+
+    def draw_flows(self, out: Builder, slices: dict[int, SliceId]) -> None:
+        """Add flows from the slice of each producer to those of its consumers; `slices` are by index of their node."""
+        for index in sorted(slices):
+            for producer in dict.fromkeys(producer for producer, _ in self.graph.nodes[index].inputs):
+                if producer in slices:
+                    out.flow(slices[producer], slices[index], "tensor", "tensor")
+
+
+def find_dump(
+    source: Source, out: Builder, option: str, wanted: Sequence[Wanted], *, parameters: bool = False
+) -> Dump | None:
+    """Return the dump whose graph has the wanted nodes (see Graph.assign).
+
+    The result is stated in notes and metadata.
+
+    Args:
+        option: a folder or a graph file that the user named; or an empty text to look beside the input.
+
+    Raises:
+        UsageError: what the user named is not there.
+    """
+    misfits = []
+    for path in graph_files(source, option):
+        graph = _read_graph(path, source, out)
+        if graph is None:
+            continue
+        nodes = graph.assign(wanted, parameters=parameters)
+        shown = _shown(path, source)
+        if graph.unknown_inputs:
+            out.problem(UNKNOWN_INPUT, shown, count=graph.unknown_inputs)
+        if isinstance(nodes, str):
+            misfits.append(f"{shown} was not joined: it has no node {nodes}, so it is of another model or build")
+            continue
+        device = _FOLDER.fullmatch(path.parent.name)
+        dump = Dump(graph, nodes, f"{device['kind']} {device['number']}" if device else "")
+        out.note(f"joined by node name with {shown}")
+        operators = sum(not node.is_parameter for node in graph.nodes)
+        out.metadata["tvm_graph"] = {"file": shown, "operators": operators, "parameters": len(graph.nodes) - operators}
+        _add_tensors(dump, path.parent / TENSORS_FILE, source, out)
+        return dump
+    for misfit in misfits:
+        out.note(misfit)
+    return None
+
+
+def graph_files(source: Source, option: str) -> list[Path]:
+    """Return where a graph may be, nearest first."""
+    if option:
+        path = Path(option)
+        files = [path] if path.is_file() else _files_in(path)
+        if not files:
+            raise UsageError(f"option dump: no {GRAPH_FILE} in {option}", hint="name the folder given as dump_root")
+        return files
+    if source.path is None:
+        return []
+    folder = source.path.absolute().parent
+    patterns = (f"{FOLDER_PREFIX}*/{GRAPH_FILE}", f"dump/{FOLDER_PREFIX}*/{GRAPH_FILE}")
+    above = [path for pattern in patterns for path in sorted(folder.parent.glob(pattern))]
+    return list(dict.fromkeys((*_files_in(folder), *above)))
+
+
+def _files_in(folder: Path) -> list[Path]:
+    patterns = (GRAPH_FILE, f"{FOLDER_PREFIX}*/{GRAPH_FILE}", f"*/{FOLDER_PREFIX}*/{GRAPH_FILE}")
+    return [path for pattern in patterns for path in sorted(folder.glob(pattern))]
+
+
+def _shown(path: Path, source: Source) -> str:
+    """Return a path as seen from the input, so that it is the same wherever both lie."""
+    base = source.path.absolute().parent if source.path else Path()
+    for folder, prefix in ((base, ""), (base.parent, "../")):
+        if path.is_relative_to(folder):
+            return prefix + path.relative_to(folder).as_posix()
+    return str(path)
+
+
+def _read_graph(path: Path, source: Source, out: Builder) -> Graph | None:
+    try:
+        with Source(path).open() as stream:
+            return parse_graph(stream.read())
+    except (InputError, ValueError) as error:
+        out.problem(BAD_DUMP, _shown(path, source), str(error))
+        return None
+
+
+def _add_tensors(dump: Dump, path: Path, source: Source, out: Builder) -> None:
+    """Add names, shapes and dtypes of the tensors that were written; their data is never read."""
+    if not path.is_file():
+        return
+    shown = _shown(path, source)
+    try:
+        with Source(path).open() as stream:
+            listing = read_listing(stream, shown)
+    except (InputError, MalformedInput) as error:
+        out.problem(BAD_DUMP, shown, error.message)
+        return
+    if listing.cut:
+        out.problem(BAD_DUMP, shown, listing.cut)
+    for tensor in listing.tensors:
+        node, _ = node_of(tensor.name)
+        dump._tensors.setdefault(node, []).append(tensor)
+    out.metadata["tvm_output_tensors"] = {"file": shown, **summary(listing.tensors)}
+    out.note(f"{len(listing.tensors)} output tensors listed from {shown} (names, shapes and dtypes only)")
+
+
+def _mark_of_graph(head: Head) -> str:
+    """Return the reason why a file is a TVM graph; "" for graphs of other tools, and other files."""
+    text = head.text.replace(b'\\"', b'"')
+    if not _GRAPH_START.match(text):
+        return ""
+    if not head.complete:  # with sorted keys the nodes stand at the end
+        text += head.tail.replace(b'\\"', b'"')
+    return next((mark.decode() for mark in (b"func_name", b"tvm_op", b"type: ") if b'"' + mark in text), "")
 
 
 @dataclass(frozen=True)
@@ -45,7 +397,7 @@ class TvmGraph:
 
     def sniff(self, head: Head) -> Match:
         """Return YES for nodes with the names of TVM; MXNet writes graphs with the same outline."""
-        mark = dumps.mark_of_graph(head)
+        mark = _mark_of_graph(head)
         return Match.yes(f"a graph with {mark}") if mark else Match.no("no nodes with func_name, tvm_op or TVM's types")
 
     def read(self, source: Source, out: Builder) -> None:
@@ -55,14 +407,14 @@ class TvmGraph:
         with source.open() as stream:
             data = stream.read()
         try:
-            graph = dumps.parse_graph(data.removeprefix(b"\xef\xbb\xbf"))
+            graph = parse_graph(data.removeprefix(b"\xef\xbb\xbf"))
         except ValueError as error:
             raise source.malformed(
                 f"not a graph of TVM: {error}",
                 hint="was the file cut? The debugger writes it when it is created",
             ) from None
         if graph.unknown_inputs:
-            out.problem(dumps.UNKNOWN_INPUT, out.info.name, count=graph.unknown_inputs)
+            out.problem(UNKNOWN_INPUT, out.info.name, count=graph.unknown_inputs)
         out.belongs_to(("tvm-debugger", "tvm-execution-trace"))
         track = out.tracks.totals("TVM graph", description="Nodes in order of execution.")
         for node in graph.nodes:

@@ -22,18 +22,15 @@ https://tvm.apache.org/docs/v0.16.0/reference/api/python/runtime.html (tvm.runti
 
 from __future__ import annotations
 
-from array import array
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import msgspec
 
 from traceconv.families.importer import Match
-from traceconv.families.tvm import _report as reports
-from traceconv.families.tvm import _table as tables
-from traceconv.families.tvm import _text as text
-from traceconv.families.tvm._report import COUNT, DEVICE, DURATION, NAME, NO_LENGTH, PERCENT, Call, Cell, Report
+from traceconv.families.tvm import report as reports
+from traceconv.families.tvm import text
+from traceconv.families.tvm.report import COUNT, DEVICE, DURATION, NAME, PERCENT, Call, Cell, Report
 from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import ClockDomain, Run, Zero
@@ -60,14 +57,6 @@ _ROUNDING_NS = 6
 _DOUBLE_DIGITS = 17
 
 
-class _Placed(msgspec.Struct):
-    """A call with its place, ns; `dur` is None if it has no length."""
-
-    call: Call
-    ts: int
-    dur: int | None
-
-
 class _Writer:
     """Draws the reports of one input."""
 
@@ -77,31 +66,26 @@ class _Writer:
 
     def draw(self, report: Report) -> None:
         """Draw tracks for the devices of a report, its calls end to end."""
-        found = report.measure()
-        in_order = report.in_order
-        if in_order is None:  # only the order of the rows tells whether it was printed with sort=False, aggregate=False
-            in_order = found.are_single and (len(found.durations) < 2 or not found.are_descending)
-        durations = found.durations
-        total_ns = _limit(durations)
-        outer = self._outer(durations, total_ns, in_order) if _is_nested(report, total_ns) else None
+        report.measure()
+        total_ns = _place(report.calls)
+        outer = self._outer(report, total_ns) if _is_nested(report, total_ns) else None
         config = "; ".join(f"{key}: {value}" for key, value in report.configuration.items())
-        root = self._out.tracks.add("TVM profile", description=f"{_size(report, total_ns)}. {config}".rstrip(". "))
+        size = f"{len(report.calls)} rows, their durations add up to {format_us(total_ns)} us"
+        root = self._out.tracks.add("TVM profile", description=f"{size}. {config}".rstrip(". "))
         self._roots.append(root)
         devices: dict[str, TrackId] = {}
         counters: dict[tuple[str, str], TrackId] = {}
         at = last = 0
-        for number, one in enumerate(_placed(report, durations)):
-            if number == outer:
-                one.ts = 0
-            at, last = one.call.at, max(last, one.ts + (one.dur or 0))
-            device = one.call.text(DEVICE)
+        for call in report.calls:
+            at, last = call.at, max(last, call.ts + (call.dur or 0))
+            device = call.text(DEVICE)
             if device not in devices:
                 devices[device] = self._out.tracks.add(
-                    f"{device or 'calls'} (synthetic)", root, description=_help(in_order)
+                    f"{device or 'calls'} (synthetic)", root, description=_help(bool(report.in_order))
                 )
-            self._call(one, devices[device])
-            if in_order and one.dur is not None and number != outer:
-                self._counters(one, device, devices[device], counters)
+            self._call(call, devices[device])
+            if report.in_order and call.dur is not None and call is not outer:
+                self._counters(call, devices[device], counters)
         for track in counters.values():
             self._out.counter(track, last, 0, at)
         self._totals(report, root, total_ns)
@@ -114,85 +98,83 @@ class _Writer:
         if any(report.configuration for report in reports):
             self._out.metadata["tvm_configuration"] = [report.configuration for report in reports]
 
-    def _call(self, one: _Placed, track: TrackId) -> None:
-        call = one.call
-        args = _args(call, one.dur)
+    def _call(self, call: Call, track: TrackId) -> None:
+        args = _args(call)
         name = call.text(NAME) or "(no name)"
         self._out.balance.written += 1
-        if one.dur is None:
+        if call.dur is None:
             self._out.problem(text.BAD_DURATION, call.at, f"{name}: {call.text(DURATION)!r}")
-            self._out.instant(track, one.ts, name, "call", args, call.at)
+            self._out.instant(track, call.ts, name, "call", args, call.at)
         else:
-            self._out.slice(track, one.ts, one.dur, name, "call", args, call.at)
+            self._out.slice(track, call.ts, call.dur, name, "call", args, call.at)
 
-    def _counters(
-        self, placed: _Placed, device: str, parent: TrackId, counters: dict[tuple[str, str], TrackId]
-    ) -> None:
+    def _counters(self, call: Call, parent: TrackId, counters: dict[tuple[str, str], TrackId]) -> None:
         """Draw values of the columns beyond those of each report: hardware counters, roofline analysis."""
-        for column, cell in placed.call.cells.items():
+        device = call.text(DEVICE)
+        for column, cell in call.cells.items():
             if column in _OWN or cell.kind not in _NUMERIC:
                 continue
             value = _value(cell)
             if cell.kind == "count" and value == -1:
-                self._out.problem(NO_READING, placed.call.at, column)
+                self._out.problem(NO_READING, call.at, column)
                 value = 0
             track = counters.get((device, column))
             if track is None:
                 track = self._out.tracks.counter(column, parent, description=_COUNTER_HELP)
                 counters[device, column] = track
-                if placed.ts:
-                    self._out.counter(track, 0, 0, placed.call.at)
-            self._out.counter(track, placed.ts, value, placed.call.at)
-        for (other, column), track in counters.items():
-            if other != device or column not in placed.call.cells:
-                self._out.counter(track, placed.ts, 0, placed.call.at)
+                if call.ts:
+                    self._out.counter(track, 0, 0, call.at)
+            self._out.counter(track, call.ts, value, call.at)
+        for (counted, column), track in counters.items():
+            if counted != device or column not in call.cells:
+                self._out.counter(track, call.ts, 0, call.at)
 
     def _totals(self, report: Report, root: TrackId, total_ns: int) -> None:
         """Draw Sum and Total, beside the timeline."""
-        if not report.total_rows:
+        if not report.totals:
             return
         track = self._out.tracks.totals("totals", root, description="Total is the time of the whole run on a device.")
-        for call in report.totals():
+        for call in report.totals:
             name = " ".join(filter(None, (call.text(NAME) or "Total", call.text(DEVICE))))
-            self._out.totals(track, name, "total", _args(call, None), call.at)
+            self._out.totals(track, name, "total", _args(call), call.at)
             self._out.balance.written += 1
-            sum_ns = tables.length_ns(call.cells[DURATION].value) if DURATION in call.cells else None
-            if call.text(NAME) == "Sum" and sum_ns is not None and _differs(sum_ns, total_ns, report.count):
+            sum_ns = text.length_ns(call.cells[DURATION].value) if DURATION in call.cells else None
+            if call.text(NAME) == "Sum" and sum_ns is not None and _differs(sum_ns, total_ns, report):
                 detail = f"Sum {format_us(sum_ns)} us, the calls add up to {format_us(total_ns)} us"
                 self._out.problem(text.SUM_DIFFERS, call.at, detail)
 
-    def _outer(self, durations: array[int], total_ns: int, in_order: bool) -> int | None:
-        """Return the number of the call that is drawn around the others, whose sum is more than the run took.
+    def _outer(self, report: Report, total_ns: int) -> Call | None:
+        """Return the call that is drawn around the others, whose sum is more than the run took.
 
         It is the last one, if that lasted as long as they; None if none is.
         """
-        around = in_order and durations[-1] != NO_LENGTH and 2 * durations[-1] >= total_ns
+        last = report.calls[-1]
+        around = report.in_order and last.dur is not None and 2 * last.dur >= total_ns
         where = "drawn inside the last one, which lasted as long" if around else "drawn one after the other"
         self._out.note(
             "calls add up to more than Total: some contain others (functions in the Relax VM), but the report does "
             f"not state which: {where}"
         )
-        return len(durations) - 1 if around else None
+        if not around:
+            return None
+        last.ts = 0
+        return last
 
 
 def _is_nested(report: Report, total_ns: int) -> bool:
     """Return whether the calls last longer than the whole run on all devices."""
     known = [
-        tables.length_ns(call.cells[DURATION].value)
-        for call in report.totals()
+        text.length_ns(call.cells[DURATION].value)
+        for call in report.totals
         if DURATION in call.cells and call.text(NAME) != "Sum"
     ]
-    allowed = sum(known_ns or 0 for known_ns in known) + _ROUNDING_NS * (len(known) + report.count)
+    allowed = sum(known_ns or 0 for known_ns in known) + _ROUNDING_NS * (len(known) + len(report.calls))
     return bool(known) and None not in known and total_ns > allowed
 
 
-def _differs(printed_ns: int, found_ns: int, count: int) -> bool:
+def _differs(printed_ns: int, found_ns: int, report: Report) -> bool:
     """Return whether a sum is off by more than the rounding of its parts to two decimals."""
-    return abs(printed_ns - found_ns) > _ROUNDING_NS * (count + 1)
-
-
-def _size(report: Report, total_ns: int) -> str:
-    return f"{report.count} rows, their durations add up to {format_us(total_ns)} us"
+    return abs(printed_ns - found_ns) > _ROUNDING_NS * (len(report.calls) + 1)
 
 
 def _help(in_order: bool) -> str:
@@ -204,23 +186,15 @@ def _help(in_order: bool) -> str:
     return f"Durations were measured, positions are synthetic: one after the other, {order}."
 
 
-def _limit(durations: array[int]) -> int:
-    """Return the sum of durations, without those beyond the last possible time, which become NO_LENGTH."""
+def _place(calls: list[Call]) -> int:
+    """Put calls one after the other, from 0, and drop durations beyond the last possible time; return their sum."""
     total = 0
-    for number, dur in enumerate(durations):
-        if total + dur > LIMIT_NS:
-            durations[number] = NO_LENGTH
-        elif dur != NO_LENGTH:
-            total += dur
+    for call in calls:
+        call.ts = total
+        if call.dur is not None and total + call.dur > LIMIT_NS:
+            call.dur = None
+        total += call.dur or 0
     return total
-
-
-def _placed(report: Report, durations: array[int]) -> Iterator[_Placed]:
-    """Yield the calls of a report one after the other, from 0."""
-    ts = 0
-    for call, dur in zip(report.calls(), durations, strict=True):
-        yield _Placed(call, ts, None if dur == NO_LENGTH else dur)
-        ts += max(dur, 0)
 
 
 def _value(cell: Cell) -> float:
@@ -232,12 +206,12 @@ def _shown(cell: Cell) -> Any:
     """Return a cell for args; doubles of JSON, which TVM prints with 17 decimals, as short as they can be."""
     if not cell.is_number:
         return cell.value.decode("utf-8", "replace")
-    shown = tables.as_json(cell.value)
+    shown = text.as_json(cell.value)
     is_long = len(cell.value) > _DOUBLE_DIGITS and b"." in cell.value
     return double(cell.value.decode("latin-1")) if is_long and isinstance(shown, msgspec.Raw) else shown
 
 
-def _args(call: Call, dur: int | None) -> dict[str, Any]:
+def _args(call: Call) -> dict[str, Any]:
     """Return all cells; those of each report under names with their unit."""
     renamed = {DURATION: "duration_us", PERCENT: "percent", COUNT: "count", DEVICE: "device"}
     args: dict[str, Any] = {}
@@ -245,8 +219,8 @@ def _args(call: Call, dur: int | None) -> dict[str, Any]:
         if column != NAME:
             args[renamed.get(column, column)] = _shown(cell)
     count = call.cells.get(COUNT)
-    if dur is not None and count is not None and count.is_number and (calls := _value(count)) > 1:
-        args["mean_us"] = msgspec.Raw(format_us(int(dur // calls)).encode())
+    if call.dur is not None and count is not None and count.is_number and (calls := _value(count)) > 1:
+        args["mean_us"] = msgspec.Raw(format_us(int(call.dur // calls)).encode())
     return args
 
 
@@ -310,7 +284,7 @@ class TvmProfile:
         form = reports.form_of(head.text)
         if not form:
             return Match.no("no columns Name, Duration (us), Percent, and no JSON with calls")
-        if form == "text" and any(tables.HEADER.search(text.clean(line)) for line in head.data.splitlines()):
+        if form == "text" and any(text.TABLE_HEADER.search(text.clean(line)) for line in head.data.splitlines()):
             return Match.maybe("a report, beside a table of the debugger")
         return Match.yes(f"a report as {form}")
 
@@ -332,7 +306,7 @@ class TvmProfile:
         for report in parsed:
             writer.draw(report)
         writer.finish(parsed)
-        if not any(report.count for report in parsed):
+        if not any(report.calls for report in parsed):
             out.note("a report without calls: nothing ran, or its output was cut")
         else:
             out.note("durations were measured, but positions are synthetic: a report has no times")

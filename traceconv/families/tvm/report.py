@@ -15,30 +15,25 @@ from __future__ import annotations
 
 import mmap
 import re
-from array import array
 from collections import Counter
-from collections.abc import Iterator
+from itertools import pairwise
 from typing import NamedTuple
 
 import msgspec
-import numpy as np
 from msgspec import Raw
 
 from traceconv.families.chrome.document import misread_backslashes
 from traceconv.families.chrome.event import text_of
 from traceconv.families.chrome.lenient_json import Hopeless, Incomplete, repair_value
 from traceconv.families.common.json_document import JsonDocument
-from traceconv.families.common.row_store import RowStore
 from traceconv.families.common.text_lines import TextLines
-from traceconv.families.tvm import _table as tables
-from traceconv.families.tvm import _text as text
+from traceconv.families.tvm import text
 from traceconv.io.shown import Counted
 from traceconv.io.source import Source
 from traceconv.model.builder import Builder
 from traceconv.model.counted import CONFIGURATION_LINES, LINES_OUTSIDE, TABLE_LINES
 from traceconv.model.diagnostics import lost, repaired
 from traceconv.model.json_values import MAX_DEPTH, flatten
-from traceconv.model.times import LIMIT_NS
 
 REPAIRED = repaired(
     "tvm.repaired",
@@ -51,11 +46,7 @@ _OTHERS = "other columns"
 #: Columns whose cells are text, even if they look like numbers.
 _TEXTS = frozenset((NAME, DEVICE, "Hash", "Argument Shapes", "VM::Argument Shapes", "Bound", _OTHERS))
 _KINDS = {DURATION: "microseconds", PERCENT: "percent", COUNT: "count"}
-#: The duration of a call that has none.
-NO_LENGTH = -1
 
-HEADER = re.compile(rb"(?<![A-Za-z0-9_])Name\s+Duration \(us\)\s+Percent(?=\s|$)")
-_SUMS_HEADER = re.compile(rb"#OpName\s+#InvokeCount\s+#Duration\(us\): Sum/Mean/Min/Max")
 # fused_nn_dense    2    12.5/6.25/6/6.5
 _SUMS_ROW = re.compile(
     rb"\s*+(?P<name>\S(?:.*?\S)??)\s++(?P<count>\d+)\s+(?P<sum>[^/\s]+)/(?P<mean>[^/\s]+)/(?P<min>[^/\s]+)/(?P<max>\S+)\s*"
@@ -92,120 +83,76 @@ class Cell(NamedTuple):
         return self.kind != "string"
 
 
-class Call(msgspec.Struct, array_like=True):
+class Call(msgspec.Struct):
     """One row: a call, several calls of equal shapes (Count), or a total.
 
     Attributes:
         at: the number of its line or of the call.
         is_total: whether it is Sum, or the Total of a device.
+        dur: its duration in ns, after `Report.measure`; None for one that has none, and for a total.
+        ts: where it is drawn, ns.
     """
 
     at: int
     cells: dict[str, Cell] = msgspec.field(default_factory=dict)
     is_total: bool = False
+    dur: int | None = None
+    ts: int = 0
 
     def text(self, column: str) -> str:
         """Return the text of a cell; empty if there is none."""
         return self.cells[column].value.decode("utf-8", "replace") if column in self.cells else ""
 
 
-class Measured(msgspec.Struct):
-    """What all calls of a report say together.
-
-    Attributes:
-        durations: the duration of each call in ns, or NO_LENGTH.
-        are_descending: whether no call lasts longer than the one before.
-        are_single: whether no row stands for several calls.
-    """
-
-    durations: array[int] = msgspec.field(default_factory=lambda: array("q"))
-    are_descending: bool = True
-    are_single: bool = True
-
-
 class Report(msgspec.Struct):
-    """One report, whose rows are in a store.
+    """One report.
 
     Attributes:
         in_order: whether the calls are in the order in which they were completed; None if the form leaves that open.
-        first, end: the numbers of its rows.
-        total_rows: those that are totals.
+        calls: the rows without Sum, and Total of each device, which are `totals`.
         configuration: the settings that TVM prints.
         signs: how often each character stands where a percentage, or without percentages a duration, may have its
             decimal sign; None if the form states the kinds of its cells.
-        decimal: the decimal sign, once it is known.
-        texts: the columns in which not all cells are numbers, as far as they were read.
     """
 
     at: int
-    store: RowStore[Call]
     in_order: bool | None = None
-    first: int = 0
-    end: int = 0
-    total_rows: array[int] = msgspec.field(default_factory=lambda: array("q"))
+    calls: list[Call] = msgspec.field(default_factory=list)
+    totals: list[Call] = msgspec.field(default_factory=list)
     configuration: dict[str, str] = msgspec.field(default_factory=dict)
     signs: tuple[Counter[str], Counter[str]] | None = None
-    decimal: str = ""
-    texts: set[str] = msgspec.field(default_factory=set)
-
-    @property
-    def count(self) -> int:
-        """How many calls it has."""
-        return self.end - self.first - len(self.total_rows)
 
     def add(self, row: Call) -> None:
-        """Add a row; until the next report begins, the store takes no others."""
+        """Add a row."""
         if self.signs is not None:
             percents, durations = self.signs
             if PERCENT in row.cells:
                 percents[_sign(row.text(PERCENT))] += 1
             elif DURATION in row.cells and not percents:
                 durations[_sign(row.text(DURATION))] += 1
-        number = self.store.add(row)
-        self.first, self.end = (self.first if self.end else number), number + 1
-        if row.is_total:
-            self.total_rows.append(number)
+        (self.totals if row.is_total else self.calls).append(row)
 
-    def measure(self) -> Measured:
-        """Read all rows once: find out which columns hold numbers, and what the calls say together."""
+    def measure(self) -> None:
+        """Find out which cells are numbers, the durations, and whether the calls are in order; all rows were read."""
         if self.signs is not None:
             signs = self.signs[0] or self.signs[1]
-            self.decimal = signs.most_common(1)[0][0] if signs else "."
-        found, last = Measured(), LIMIT_NS
-        for row in map(self._typed, self.store.rows(range(self.first, self.end))):
-            if row.is_total:
-                continue
-            cell = row.cells.get(DURATION)
-            dur = tables.length_ns(cell.value) if cell is not None else None
-            found.durations.append(NO_LENGTH if dur is None else dur)
-            if cell is not None:
-                found.are_descending &= (dur or 0) <= last
-                last = dur or 0
-            found.are_single &= row.text(COUNT) in ("1", "")
-        return found
+            self._find_numbers(signs.most_common(1)[0][0] if signs else ".")
+        for call in self.calls:
+            call.dur = text.length_ns(call.cells[DURATION].value) if DURATION in call.cells else None
+        if self.in_order is None:  # only the order of the rows tells if it was printed with sort=False, aggregate=False
+            known = [call.dur or 0 for call in self.calls if DURATION in call.cells]
+            is_sorted = len(self.calls) > 1 and all(dur >= below for dur, below in pairwise(known))
+            self.in_order = not is_sorted and all(call.text(COUNT) in ("1", "") for call in self.calls)
 
-    def calls(self) -> Iterator[Call]:
-        """Yield the calls, after `measure`."""
-        rows = map(self._typed, self.store.rows(range(self.first, self.end)))
-        return (row for row in rows if not row.is_total)
-
-    def totals(self) -> Iterator[Call]:
-        """Yield Sum, and Total of each device, after `measure`."""
-        return map(self._typed, self.store.rows(np.array(self.total_rows, np.int64)))
-
-    def _typed(self, row: Call) -> Call:
+    def _find_numbers(self, decimal: str) -> None:
         """Give the cells of a text their kinds: all of a column are numbers or none, but for the known columns."""
-        if not self.decimal:
-            return row
-        for column, cell in row.cells.items():
-            if column in _TEXTS or (column in self.texts and column not in _KINDS):
-                continue
-            number = _number(cell.value.decode("utf-8", "replace"), self.decimal)
-            if number is None:
-                self.texts.add(column)
-            else:
-                row.cells[column] = Cell(_KINDS.get(column) or _kind_of(number), number)
-        return row
+        rows = [*self.calls, *self.totals]
+        numbers = [{column: _number(row.text(column), decimal) for column in row.cells} for row in rows]
+        texts = {column for row in numbers for column, number in row.items() if number is None} - _KINDS.keys() | _TEXTS
+        for row, known in zip(rows, numbers, strict=True):
+            for column, number in known.items():
+                if number is not None and column not in texts:
+                    row.cells[column] = Cell(_KINDS.get(column) or _kind_of(number), number)
 
 
 def form_of(head: bytes) -> str:
@@ -216,14 +163,9 @@ def form_of(head: bytes) -> str:
     if {NAME.encode(), DURATION.encode(), PERCENT.encode()} <= set(titles):
         return "csv"
     for line in head.splitlines():
-        if b"Duration" in line and is_header(text.clean(line)):
+        if b"Duration" in line and text.begins_report(text.clean(line)):
             return "text"
     return ""
-
-
-def is_header(line: bytes) -> bool:
-    """Return whether a table of a report begins with this line."""
-    return (HEADER.search(line) or _SUMS_HEADER.search(line)) is not None
 
 
 # -- JSON -------------------------------------------------------------------------------------------------------
@@ -243,7 +185,7 @@ _decode_row = msgspec.json.Decoder(dict[str, Raw]).decode
 def read_json(source: Source, out: Builder) -> list[Report]:
     """Return the report of a JSON file. Raises MalformedInput when it cannot be read."""
     document = JsonDocument(source)
-    report = Report(1, RowStore(out, Call), in_order=True)
+    report = Report(1, in_order=True)
     try:
         file = _decode(document.text, out)
         document.drop_pages()
@@ -261,11 +203,10 @@ def read_json(source: Source, out: Builder) -> list[Report]:
         total = Call(number, _cells(row), True)
         total.cells.setdefault(DEVICE, Cell("string", device.encode()))
         report.add(total)
-    report.store.close()
     report.configuration = {
         key: cell.value.decode("utf-8", "replace") for key, cell in _cells(file.configuration).items()
     }
-    out.balance.read += report.end
+    out.balance.read += len(report.calls) + len(report.totals)
     return [report]
 
 
@@ -338,7 +279,7 @@ def _kind_of(number: bytes) -> str:
 
 def read_csv(source: Source, out: Builder) -> list[Report]:
     """Return the report of a CSV file."""
-    report = Report(1, RowStore(out, Call), in_order=True)
+    report = Report(1, in_order=True)
     titles: list[str] = []
     for number, line in TextLines(out).read(source):
         if not titles:
@@ -354,7 +295,6 @@ def read_csv(source: Source, out: Builder) -> list[Report]:
             if cell is not None:
                 call.cells[title] = _typed(title, cell)
         report.add(call)
-    report.store.close()
     return [report]
 
 
@@ -413,7 +353,6 @@ class TextReader:
     def __init__(self, out: Builder) -> None:
         self._out = out
         self.reports: list[Report] = []
-        self._store = RowStore(out, Call)
         self._columns: _Columns | None = None
         self._in_totals = False
         self._settings: dict[str, str] | None = None
@@ -427,17 +366,16 @@ class TextReader:
             if len(content) > text.MAX_LINE or not self._take(number, content):
                 self._lines.others += 1
         self._lines.tell_others(text.OTHER_LINE, LINES_OUTSIDE)
-        self._store.close()
         return self.reports
 
     def _take(self, number: int, line: bytes) -> bool:
-        header = HEADER.search(line) if b"Duration (us)" in line else None
+        header = text.REPORT_HEADER.search(line) if b"Duration (us)" in line else None
         if header is not None:
             self._columns = _columns_of(line, header.start())
             self._in_totals, self._settings, self._sums = False, None, None
             self.reports.append(self._report(number))
             return self._merged(TABLE_LINES)
-        if b"#OpName" in line and _SUMS_HEADER.search(line):
+        if b"#OpName" in line and text.SUMS_HEADER.search(line):
             self._columns = self._settings = None
             self._sums = self._report(number, in_order=False)
             self.reports.append(self._sums)
@@ -457,7 +395,7 @@ class TextReader:
         return self._columns is not None and self._row(number, line, self._columns)
 
     def _report(self, number: int, in_order: bool | None = None) -> Report:
-        return Report(number, self._store, in_order, signs=(Counter(), Counter()))
+        return Report(number, in_order, signs=(Counter(), Counter()))
 
     def _merged(self, kind: Counted) -> bool:
         self._out.balance.merged[kind] += 1

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import re
 
+import msgspec
+
 from traceconv.families.common.ansi import plain
 from traceconv.model.diagnostics import lost, noted, repaired, skipped
+from traceconv.model.times import LIMIT_NS, US, parse_ns
 
 OTHER_LINE = skipped(
     "tvm.other_line", "lines outside of TVM's tables are the program's own output and were left out", quiet=True
@@ -19,6 +22,14 @@ SUM_DIFFERS = noted(
     "tvm.sum_differs",
     "the durations do not add up to the printed total: rows are missing, or several rows are of one node",
 )
+
+#: The header of a table of the debugger; those of a profiling report, and of the table of sums before 0.8.
+TABLE_HEADER = re.compile(
+    rb"Node Name\s+(?P<ops>Ops)\s+Time\(us\)\s+Time\(%\)\s+(?P<clock>Start Time\s+End Time\s+)?Shape\s+Inputs\s+Outputs"
+    rb"(?P<measured>\s+Measurements\(us\))?\s*$"
+)
+REPORT_HEADER = re.compile(rb"(?<![A-Za-z0-9_])Name\s+Duration \(us\)\s+Percent(?=\s|$)")
+SUMS_HEADER = re.compile(rb"#OpName\s+#InvokeCount\s+#Duration\(us\): Sum/Mean/Min/Max")
 
 #: Longer lines belong to no table.
 MAX_LINE = 1 << 16
@@ -50,3 +61,26 @@ def is_dashes(text: bytes) -> bool:
 def prefix_key(prefix: bytes) -> bytes:
     """Return the part of a prefix that differs between two loggers or ranks; times do not count."""
     return _TIMES.sub(b"#", prefix).strip()
+
+
+def begins_report(line: bytes) -> bool:
+    """Return whether a table of a profiling report begins with this line."""
+    return (REPORT_HEADER.search(line) or SUMS_HEADER.search(line)) is not None
+
+
+def as_json(number: bytes) -> msgspec.Raw | str:
+    """Return a number as printed; as text if JSON has no such number."""
+    try:
+        msgspec.json.decode(number, type=float)
+    except msgspec.MsgspecError:
+        return number.decode("utf-8", "replace")
+    return msgspec.Raw(number)
+
+
+def length_ns(number: bytes) -> int | None:
+    """Return the ns of a text in microseconds; None for an invalid duration."""
+    try:
+        length = parse_ns(number, US)
+    except ValueError:
+        return None
+    return length if 0 <= length < LIMIT_NS >> 20 else None
