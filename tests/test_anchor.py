@@ -25,8 +25,8 @@ from traceconv import api
 from traceconv.align import align
 from traceconv.align.constraint_parser import parse_constraints
 from traceconv.check._schemas import load_schema
-from traceconv.cli import anchor
-from traceconv.cli.anchor import Clock, clocks, take_readings
+from traceconv.cli import clock_commands
+from traceconv.cli.clock_commands import Clock, clocks, take_readings
 from traceconv.families.clock_anchor import BAD_READING
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import REALTIME, ClockDomain, ClockSnapshot, Run, Zero
@@ -112,7 +112,7 @@ def test_all_clocks_of_this_machine() -> None:
 
 
 def test_without_the_clocks_of_linux(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(anchor.sys, "platform", "other")
+    monkeypatch.setattr(clock_commands.sys, "platform", "other")
     found = clocks()
     assert [clock.name for clock in found] == ["monotonic", "time", "perf_counter"]
     assert all(clock.implementation for clock in found)

@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from traceconv.api import read
-from traceconv.cli import cli, demo_command
+from traceconv.cli import cli, trace_commands
 
 ROOT = Path(__file__).parent.parent
 
@@ -36,9 +36,9 @@ def test_it_prints_the_receipt_the_layers_and_how_to_open_it(tmp_path: Path, mon
 def test_the_wheel_carries_them_and_they_are_small() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     included = project["tool"]["hatch"]["build"]["targets"]["wheel"]["force-include"]
-    for name, path in demo_command._RECORDINGS.items():
+    for name, path in trace_commands._RECORDINGS.items():
         assert included[path] == f"traceconv/demo/{name}"
-    sizes = [len(gzip.compress((ROOT / path).read_bytes())) for path in demo_command._RECORDINGS.values()]
+    sizes = [len(gzip.compress((ROOT / path).read_bytes())) for path in trace_commands._RECORDINGS.values()]
     assert sum(sizes) < 25_000
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 import shutil
 import signal
@@ -12,6 +11,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+import click
 import pytest
 
 from tests.fuzz import inputs, structure
@@ -20,6 +20,7 @@ from tests.fuzz.commands import Run, laid_out
 from tests.fuzz.execution import MOST_MEMORY, MOST_SECONDS, Ended
 from tests.fuzz.judging import Files, _faults, files
 from tests.golden import ROOT
+from traceconv.cli import cli
 from traceconv.errors import TraceconvError
 
 #: A process of its own forks: the tests may run beside threads.
@@ -30,11 +31,12 @@ from unittest import mock
 from tests.fuzz import execution, judging
 from tests.fuzz.commands import Run
 from traceconv import kernel
-from traceconv.cli import convert_command
+from traceconv import api
+from traceconv.cli import cli
 from traceconv.families.pytorch.kineto import PytorchKineto
 
 folder = Path(sys.argv[1])
-merge = convert_command.api.merge
+merge = api.merge
 
 def refuse(*args, **keywords):
     raise KeyError("planted")
@@ -54,13 +56,13 @@ def wait(*args, **keywords):
         pass
 
 PLANTED = {
-    "nothing": (convert_command.api, "merge", merge),
-    "error": (convert_command.api, "merge", refuse),
+    "nothing": (api, "merge", merge),
+    "error": (api, "merge", refuse),
     "importer": (PytorchKineto, "read", refuse),
     "look": (PytorchKineto, "sniff", refuse),
-    "left": (convert_command.api, "merge", leave),
-    "kernel": (convert_command.api, "merge", differ),
-    "time": (convert_command.api, "merge", wait),
+    "left": (api, "merge", leave),
+    "kernel": (api, "merge", differ),
+    "time": (api, "merge", wait),
 }
 execution.MOST_SECONDS = judging.MOST_SECONDS = 1
 run = Run.load(folder)
@@ -141,7 +143,8 @@ def test_all_commands_and_options_are_known(tmp_path: Path) -> None:
     """A run that is refused for its options would look at nothing."""
     for number in range(150):
         run = laid_out(number, 5, tmp_path / str(number))
-        command = importlib.import_module(f"traceconv.cli.{run.words[0]}_command").command
+        command = cli.get_command(click.Context(cli), run.words[0])
+        assert command is not None
         with pytest.MonkeyPatch.context() as patch:
             patch.chdir(tmp_path / str(number))
             (tmp_path / str(number) / "out").mkdir()

@@ -18,7 +18,7 @@ import pytest
 import traceconv
 from tests import HANG_S
 from tests.golden import ROOT
-from traceconv.cli import _progress
+from traceconv.cli import terminal
 from traceconv.families.perf import _records
 from traceconv.io import progress, sqlite
 from traceconv.io.source import Source
@@ -46,7 +46,7 @@ MB = 1 << 20
 def test_it_says_bytes_rate_and_time(
     read: dict[str, int], stage: str, writing: tuple[str, int], seconds: float, line: str
 ) -> None:
-    assert _progress.described("merging", {"a": 100 * MB, "b": 100 * MB}, read, stage, writing, seconds) == line
+    assert terminal.described("merging", {"a": 100 * MB, "b": 100 * MB}, read, stage, writing, seconds) == line
 
 
 class Terminal(io.StringIO):
@@ -64,11 +64,11 @@ class Terminal(io.StringIO):
 def test_it_follows_the_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     screen = Terminal()
     monkeypatch.setattr(sys, "stderr", screen)
-    monkeypatch.setattr(_progress, "_AFTER_S", 0.0)
-    monkeypatch.setattr(_progress, "_EVERY_S", 0.01)
+    monkeypatch.setattr(terminal, "_AFTER_S", 0.0)
+    monkeypatch.setattr(terminal, "_EVERY_S", 0.01)
     path = tmp_path / "a\x1b.json"
     path.write_bytes(bytes(4 * MB))
-    with _progress.working("reading", False, [path]), path.open("rb", buffering=0) as file:
+    with terminal.working("reading", False, [path]), path.open("rb", buffering=0) as file:
         progress.note(str(path), file)
         file.read(MB)
         screen.wait_for(r"reading: 1\.0 MB of 4\.0 MB, [\d.]+ [KM]?B/s, [\d:]+ left to read")
@@ -86,12 +86,12 @@ def test_files_count_as_read_whether_or_not_they_were_seen_open(
 ) -> None:
     screen = Terminal()
     monkeypatch.setattr(sys, "stderr", screen)
-    monkeypatch.setattr(_progress, "_AFTER_S", 0.0)
-    monkeypatch.setattr(_progress, "_EVERY_S", 0.05)
+    monkeypatch.setattr(terminal, "_AFTER_S", 0.0)
+    monkeypatch.setattr(terminal, "_EVERY_S", 0.05)
     paths = [tmp_path / name for name in ("a", "b", "c")]
     for path in paths:
         path.write_bytes(bytes(4 * MB))
-    with _progress.working("reading", False, paths):
+    with terminal.working("reading", False, paths):
         assert Source(paths[0]).head().data
         time.sleep(0.2)
         assert "4.0 MB" not in screen.getvalue()  # a head is not the file
@@ -168,10 +168,10 @@ def test_what_is_done_after_reading_has_a_name(tmp_path: Path, monkeypatch: pyte
 
 
 def test_nothing_is_shown_elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_progress, "_AFTER_S", 0.0)
+    monkeypatch.setattr(terminal, "_AFTER_S", 0.0)
     for screen, quiet in ((io.StringIO(), False), (Terminal(), True)):
         monkeypatch.setattr(sys, "stderr", screen)
-        with _progress.working("reading", quiet, [tmp_path]):
+        with terminal.working("reading", quiet, [tmp_path]):
             time.sleep(0.3)
         assert screen.getvalue() == ""
 
@@ -180,7 +180,7 @@ def test_what_is_short_shows_nothing_on_a_terminal(tmp_path: Path) -> None:
     terminal, ours = pty.openpty()
     log = ROOT / "onednn-verbose" / "torch-convnet-process" / "input.log"
     # However busy the machine is, the second after which progress is shown does not pass.
-    program = "from traceconv.cli import _progress, main; _progress._AFTER_S = float('inf'); main()"
+    program = "from traceconv.cli import terminal, main; terminal._AFTER_S = float('inf'); main()"
     command = [sys.executable, "-c", program, "convert", str(log), "-o", str(tmp_path / "a.pftrace")]
     try:
         subprocess.run(command, stdout=subprocess.PIPE, stderr=ours, timeout=HANG_S, check=True)

@@ -50,7 +50,7 @@ def test_a_conversion_loads_what_it_uses(tmp_path: Path) -> None:
         "align.clock_overview",
         "check",
         "families.chrome.writer",
-        "cli.serve",
+        "cli.open_command",
     )
     assert of(modules, *(f"traceconv.{name}" for name in unused)) == set()
 

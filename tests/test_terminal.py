@@ -1,4 +1,4 @@
-"""`traceconv.cli._terminal`: lines that are too long for a terminal."""
+"""`traceconv.cli.terminal`: lines that are too long for a terminal."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import sys
 import pytest
 
 from tests.golden import ROOT
-from traceconv.cli._terminal import folded
+from traceconv.cli.terminal import folded
 from traceconv.families.registry import importer_class
 
 

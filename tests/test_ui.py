@@ -1,4 +1,4 @@
-"""`traceconv.cli.ui`: which UI shows a trace, and what `open` says about the way to it."""
+"""`traceconv.cli.open_command`: which UI shows a trace, and what `open` says about the way to it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from click.testing import CliRunner, Result
 
 from tests.golden import ROOT as GOLDEN
 from traceconv.cli import cli, open_command
-from traceconv.cli.ui import PUBLIC, forwarding, installed_ui, ui_at
+from traceconv.cli.open_command import PUBLIC, forwarding, installed_ui, ui_at
 from traceconv.errors import OutputError, UsageError
 
 

@@ -37,7 +37,7 @@ from traceconv.align.constraint_parser import (
 from traceconv.align.constraints import state
 from traceconv.align.geometry import line_through
 from traceconv.api import estimate
-from traceconv.cli._recordings import Named
+from traceconv.cli.options import Named
 from traceconv.errors import InconsistentClocks, UnrelatedClocks, UsageError
 from traceconv.families.logs import timed_log
 from traceconv.inputs import Settings

@@ -33,7 +33,7 @@ from traceconv.align.constraint_parser import parse_constraints, zone_ns
 from traceconv.align.messages import TEMPLATES, Message, Text
 from traceconv.api import read
 from traceconv.cli import cli
-from traceconv.cli._recordings import _ns
+from traceconv.cli.options import _ns
 from traceconv.errors import TraceconvError
 from traceconv.model.clocks import REALTIME, ClockDomain, LocalTime, Run, Verdict, Zero
 from traceconv.model.times import format_option

@@ -16,7 +16,7 @@ from traceconv.align.constraint_parser import parse_constraints
 from traceconv.align.estimate import Events
 from traceconv.align.messages import Message, Text
 from traceconv.align.receipt import warned
-from traceconv.cli._common import receipt_blocks, receipt_cells, receipt_table
+from traceconv.cli.results import receipt_blocks, receipt_cells, receipt_table
 from traceconv.merging.traces import merge_traces
 from traceconv.model.trace import Trace
 

@@ -34,7 +34,7 @@ from traceconv.answers.render import text
 from traceconv.answers.section import Column, Section, Unit
 from traceconv.answers.stacks import stacks
 from traceconv.answers.tables import SliceTable, interval_counters
-from traceconv.cli.report_command import command
+from traceconv.cli.question_commands import report_command
 from traceconv.errors import UsageError
 from traceconv.families.perf._tracks import PERF_CLOCK
 from traceconv.families.perfetto._inputs import restore, stated_inputs
@@ -1033,7 +1033,7 @@ def test_a_layer_without_samples_has_no_call_tree_and_says_so() -> None:
     ):
         section = stacks(Costs(SliceTable(trace)), "a")
         assert (section.rows, section.notes) == ([], [note])
-    result = CliRunner().invoke(command, [str(RECORDED / "profile.json"), "--stacks", "conv"])
+    result = CliRunner().invoke(report_command, [str(RECORDED / "profile.json"), "--stacks", "conv"])
     assert result.stdout.endswith("\nstacks\n  no input has samples\n")
 
 
@@ -1046,7 +1046,7 @@ def test_only_layers_can_lack_the_name_that_they_are_grouped_by() -> None:
 def test_the_command_prints_the_call_tree() -> None:
     asked = ["--section", "layers", "--stacks", "conv", "--same-machine", "--format", "json", "--top", "0"]
     files = [RECORDED / "profile.json", RECORDED / "perf.data.gz"]
-    result = CliRunner().invoke(command, [*map(str, files), *asked])
+    result = CliRunner().invoke(report_command, [*map(str, files), *asked])
     document = json.loads(result.stdout)
     (conv,) = [row for row in document["layers"] if row["name"] == "conv"]
     assert sum(row["self_samples"] for row in document["stacks"]) == conv["samples_total"]

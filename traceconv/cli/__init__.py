@@ -1,4 +1,4 @@
-"""The command line. Each command lives in a module of its own, which is imported when the command is used."""
+"""The command line. The module of a command is imported when the command is used."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from typing import Any, TextIO
 import click
 
 from traceconv import __version__
-from traceconv.cli._terminal import say
+from traceconv.cli.terminal import say
 from traceconv.errors import TraceconvError, UnrecognizedInput, UsageError
 from traceconv.io import interrupts
 from traceconv.io.memory_limit import memory_hint, require_memory
@@ -47,6 +47,16 @@ _SECTIONS = {
     },
 }
 _COMMANDS = [name for commands in _SECTIONS.values() for name in commands]
+#: The commands in each module, as functions NAME_command.
+_MODULES = {
+    "trace_commands": ("convert", "merge", "demo"),
+    "open_command": ("open",),
+    "question_commands": ("report", "export"),
+    "content_commands": ("info", "check"),
+    "clock_commands": ("align", "clocks", "anchor"),
+    "format_commands": ("formats", "identify", "how"),
+}
+_MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
 
 #: What to use for commands that other tools have and this one lacks.
 _COMPARISON = "runs are not compared here: print each with traceconv report FILE --format json, and compare the tables"
@@ -117,7 +127,7 @@ class _Commands(click.Group):
             # BLAS has a thread for each core that spins while numpy starts; no large matrices are multiplied here.
             os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
         require_memory()
-        command = importlib.import_module(f"traceconv.cli.{name}_command").command
+        command = getattr(importlib.import_module(f"traceconv.cli.{_MODULE_OF[name]}"), f"{name}_command")
         gc.freeze()
         gc.enable()
         interrupts.raise_again()  # now something may be begun that has to be cleared away, such as temporary files
@@ -182,9 +192,9 @@ def main() -> None:
     warnings.showwarning = _warn
     _open_closed_streams()
     if "_TRACECONV_COMPLETE" in os.environ:
-        from traceconv.cli import _complete
+        from traceconv.cli.completion import prepare
 
-        _complete.prepare()
+        prepare()
     try:
         sys.exit(cli.main(prog_name="traceconv", standalone_mode=False) or 0)
     except _Ended as ended:

@@ -1,4 +1,4 @@
-"""What several commands share: options, progress, the summary of what was done."""
+"""The options of commands that write, and what they print about what they have done."""
 
 from __future__ import annotations
 
@@ -16,10 +16,9 @@ from traceconv.align.checks import Causality
 from traceconv.align.identity import Together
 from traceconv.align.receipt import Aligned, warned
 from traceconv.api import Output, Result, check_output, check_reports
-from traceconv.cli import _complete
-from traceconv.cli._groups import grouped
-from traceconv.cli._inputs import Verbosity
-from traceconv.cli._terminal import say, width_of
+from traceconv.cli.completion import complete_files, complete_writers
+from traceconv.cli.options import Verbosity, grouped
+from traceconv.cli.terminal import say, width_of
 from traceconv.families.outputs import writer_named
 from traceconv.io.folders import AnyPath, check_all_there
 from traceconv.io.shown import one_line, quantity, shown_ranks, widths_within
@@ -67,7 +66,7 @@ _writing = (
         "-o",
         "--output",
         "path",
-        shell_complete=_complete.files,
+        shell_complete=complete_files,
         default="",
         metavar="FILE",
         help="The file to write; - is standard output. Default: a file beside the first input, with its name; in a "
@@ -76,7 +75,7 @@ _writing = (
     click.option(
         "--to",
         metavar="FORMAT",
-        shell_complete=_complete.writers,
+        shell_complete=complete_writers,
         help="perfetto or chrome-json (json). Default: from the ending of the output.",
     ),
     force_option,
@@ -116,7 +115,7 @@ merged_output_options = grouped(
 )
 
 
-def named(output: Output, files: Sequence[str], reports: Sequence[str] = ()) -> Output:
+def output_named(output: Output, files: Sequence[str], reports: Sequence[str] = ()) -> Output:
     """Return an output with a name: if the user gave none, one beside the first file, or standard output in a pipe.
 
     Raises:

@@ -29,12 +29,12 @@ def prepare() -> None:
     add_completion_class(_Bash)
 
 
-def files(_context: Context, _parameter: Parameter, incomplete: str) -> list[CompletionItem]:
+def complete_files(_context: Context, _parameter: Parameter, incomplete: str) -> list[CompletionItem]:
     """Tell the shell to complete the name of a file."""
     return [CompletionItem(incomplete, type="file")]
 
 
-def formats(_context: Context, _parameter: Parameter, incomplete: str) -> list[CompletionItem]:
+def complete_formats(_context: Context, _parameter: Parameter, incomplete: str) -> list[CompletionItem]:
     """Return the formats and aliases that start with a text; in FILE=FORMAT with the text after the file."""
     from traceconv.families.index import ALIASES
     from traceconv.families.registry import names
@@ -45,12 +45,12 @@ def formats(_context: Context, _parameter: Parameter, incomplete: str) -> list[C
     return [CompletionItem(f"{file}{equals}{name}") for name in matching]
 
 
-def files_and_formats(context: Context, parameter: Parameter, incomplete: str) -> list[CompletionItem]:
+def complete_files_and_formats(context: Context, parameter: Parameter, incomplete: str) -> list[CompletionItem]:
     """Return the formats after FILE=; before the `=`, tell the shell to complete a file."""
-    return (formats if "=" in incomplete else files)(context, parameter, incomplete)
+    return (complete_formats if "=" in incomplete else complete_files)(context, parameter, incomplete)
 
 
-def writers(_context: Context, _parameter: Parameter, incomplete: str) -> list[CompletionItem]:
+def complete_writers(_context: Context, _parameter: Parameter, incomplete: str) -> list[CompletionItem]:
     """Return the output formats that start with a text, or else their aliases."""
     from traceconv.families import outputs
 

@@ -1,4 +1,4 @@
-"""`traceconv report`."""
+"""`traceconv report` and `export`."""
 
 from __future__ import annotations
 
@@ -11,19 +11,16 @@ import click
 from traceconv import api
 from traceconv.answers import SECTION_OF, SECTIONS, Questions, answers
 from traceconv.answers.render import RENDERERS, text
-from traceconv.cli import _common as common
-from traceconv.cli import _complete
-from traceconv.cli._groups import grouped
-from traceconv.cli._inputs import Verbosity
-from traceconv.cli._progress import working
-from traceconv.cli._recordings import Named, recordings_options, settings_options
-from traceconv.cli._terminal import put, say, width_of
+from traceconv.cli.completion import complete_files
+from traceconv.cli.options import Named, Verbosity, grouped, recordings_options, settings_options
+from traceconv.cli.results import force_option, print_details, strict_option, verbosity_options
+from traceconv.cli.terminal import put, say, width_of, working
 from traceconv.errors import UsageError
 from traceconv.inputs import Settings
 from traceconv.io.folders import check_all_there
 from traceconv.io.output import check_target, write_output
 from traceconv.io.shown import quantity
-from traceconv.model.counted import FILES
+from traceconv.model.counted import FILES, TABLES
 
 _ENDINGS = {
     ".html": "html",
@@ -179,18 +176,18 @@ def _shown(form: str | None, details: bool, top: int | None, path: str, force: b
         "-o",
         "--output",
         "path",
-        shell_complete=_complete.files,
+        shell_complete=complete_files,
         default="-",
         metavar="FILE",
         help="The file to write, such as report.html. Default: standard output.",
     ),
-    common.force_option,
+    force_option,
 )
-@common.strict_option
+@strict_option
 @recordings_options
 @settings_options(policy=True, memory=True)
-@common.verbosity_options
-def command(
+@verbosity_options
+def report_command(
     questions: Questions, shown: _Shown, strict: bool, named: Named, settings: Settings, verbosity: Verbosity
 ) -> None:
     """Print tables: what was slow, how long steps took, whether a device waited.
@@ -213,7 +210,7 @@ def command(
             api.refuse_losses(trace)
         sections = answers(trace, aligned, questions)
     in_report = shown.path == "-" or shown.form == "csv"
-    common.print_details(trace, aligned, verbosity, problems=not in_report)
+    print_details(trace, aligned, verbosity, problems=not in_report)
     if shown.form in _BRIEF and not questions.sections:
         printed = [section for section in sections if section.rows or section.name == "stacks"]
     else:
@@ -233,3 +230,53 @@ def command(
         write_output(shown.path, lambda sink: sink.write(rendered.encode()), binary=False, force=shown.force)
         if not verbosity.quiet:
             say(f"wrote {shown.path}: {', '.join(section.name for section in sections)}")
+
+
+@click.command("export")
+@click.option(
+    "-o",
+    "--output",
+    "path",
+    required=True,
+    metavar="FOLDER",
+    help="Folder to write, with a name ending in .parquet, .csv or .arrow.",
+)
+@click.option("--arg", "args", multiple=True, metavar="KEY", help="Add a column args.KEY for this arg.")
+@force_option
+@strict_option
+@recordings_options
+@settings_options(policy=True, memory=True)
+@verbosity_options
+def export_command(
+    path: str,
+    args: tuple[str, ...],
+    force: bool,
+    strict: bool,
+    named: Named,
+    settings: Settings,
+    verbosity: Verbosity,
+) -> None:
+    """Write recordings as tables for pandas, polars, DuckDB and spreadsheets.
+
+    \b
+      traceconv export kineto.json -o run.parquet
+      traceconv export kineto.json onednn.log -o run.csv
+      traceconv export kineto.json --arg device --arg stream -o run.arrow
+
+    Several files are merged first, as by `merge`. The folder gets one file per table; docs/python-api.md lists their
+    columns. This needs pyarrow: pip install 'traceconv[arrow]'.
+    """
+    from traceconv.answers.export import check_export
+
+    check_all_there(named.files)
+    check_export(path, None, force=force)
+    recordings = named.opened(settings, verbosity, path)
+    with working(f"reading {quantity(len(recordings.paths), FILES)}", verbosity.quiet, recordings.paths):
+        tables = api.export(recordings, api.Output(path, force=force, strict=strict), args=args)
+    print_details(tables.trace, tables.aligned, verbosity)
+    if not verbosity.quiet:
+        if not verbosity.verbose:  # else they were printed with the details
+            say(*tables.losses, *tables.warnings)
+        empty = "no event here has it, so its columns are empty"
+        say(*(f"--arg {key}: {empty}" for key in tables.absent_args()))
+        say(f"{path}: {quantity(len(tables), TABLES)}")

@@ -1,26 +1,143 @@
-"""The recordings that a command is about, with what its options say of them and their clocks."""
+"""The options about the recordings that a command reads, as objects, and the completion of their values in a shell."""
 
 from __future__ import annotations
 
+import functools
+import inspect
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar, cast
 
 import click
+from msgspec import Struct
 
 from traceconv.align import Policy
 from traceconv.align.constraint_parser import by_input, input_named, pairs, parse_constraints
 from traceconv.align.inputs import ON_AMBIGUOUS
 from traceconv.align.names import NameMap, parse_map
-from traceconv.cli import _complete
-from traceconv.cli._groups import Decorator, grouped
-from traceconv.cli._inputs import Verbosity, expanded
-from traceconv.cli._limits import LIMITS, limits_of
+from traceconv.cli.completion import complete_files, complete_files_and_formats, complete_formats
+from traceconv.cli.terminal import say
 from traceconv.errors import UsageError
-from traceconv.expanding import Expanded
+from traceconv.expanding import Expanded, Recording, expand
 from traceconv.inputs import Input, Opened, Settings
 from traceconv.io.folders import AnyPath, shown
+from traceconv.io.limits import DEFAULT_LIMITS, Limits
+from traceconv.io.shown import quantity
 from traceconv.io.spill import parse_size
+from traceconv.model.counted import FILES, RECORDINGS
 from traceconv.model.times import parse_duration, step_of
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+Decorator = Callable[[Function], Function]
+
+
+def grouped(keyword: str, build: Callable[..., Any], *options: Decorator[Any]) -> Decorator[Any]:
+    """Return a decorator that declares some options for a command.
+
+    Args:
+        keyword: the parameter of the command that takes what they become.
+        build: makes that of their values; its parameters have their names, and defaults where no option is declared.
+        options: in the order of the help text.
+    """
+    names = list(inspect.signature(build).parameters)
+
+    def decorate(function: Function) -> Function:
+        @functools.wraps(function)
+        def collected(**values: Any) -> Any:
+            return function(
+                **{keyword: build(**{name: values.pop(name) for name in names if name in values})}, **values
+            )
+
+        for option in reversed(options):
+            collected = option(collected)
+        return cast(Function, collected)
+
+    return decorate
+
+
+def limits_of(max_length: str, max_ratio: int) -> Limits:
+    """Return what the options say."""
+    return Limits(parse_size(max_length, "--max-length"), max_ratio)
+
+
+LIMITS = (
+    click.option(
+        "--max-length",
+        metavar="SIZE",
+        default="16M",
+        show_default=True,
+        help="Longest line, name or arg, in bytes. Longer lines and args are left out; longer names are cut.",
+    ),
+    click.option(
+        "--max-ratio",
+        type=click.IntRange(0),
+        default=DEFAULT_LIMITS.ratio,
+        show_default=True,
+        help="Refuse an input that grows to more than this many times its size: beyond 32 MB unpacked, beyond 256 MB "
+        "in the args of its events or in the output. 0: no limit.",
+    ),
+)
+#: The command gets them as `limits`.
+limit_options = grouped("limits", limits_of, *LIMITS)
+
+
+#: The most files left out that are listed by name.
+_MOST_LISTED = 20
+
+
+class Verbosity(Struct, frozen=True):
+    """How much a command prints: errors only, a summary, or everything."""
+
+    quiet: bool = False
+    verbose: bool = False
+
+    def __post_init__(self) -> None:
+        if self.quiet and self.verbose:
+            raise UsageError("--quiet and --verbose contradict each other")
+
+
+def expanded(
+    files: Sequence[str],
+    limits: Limits,
+    *,
+    skip_unknown: bool = False,
+    named: Collection[str] = (),
+    output: AnyPath = "",
+    each: bool = False,
+    verbosity: Verbosity | None = None,
+) -> Expanded:
+    """Return the recordings, and list what is taken of folders and archives, and what is not.
+
+    The arguments are those of `expand`.
+    """
+    expansion = expand(files, skip_unknown=skip_unknown, named=named, output=output, each=each, limits=limits)
+    verbosity = verbosity or Verbosity()
+    if not verbosity.quiet:
+        _list(expansion, verbosity.verbose)
+    return expansion
+
+
+def left_out_json(expansion: Expanded) -> list[dict[str, str]]:
+    """Return what was left out of folders and archives."""
+    return [{"file": file, "reason": reason} for file, reason in expansion.left_out.items()]
+
+
+def _list(expansion: Expanded, verbose: bool) -> None:
+    inside = [one for one in expansion.recordings if one.is_inside]
+    taken = [_described(one) for one in inside]
+    if taken:
+        say(f"{quantity(len(taken), RECORDINGS)} taken:", *taken)
+    left = [f"  {path}: {reason}" for path, reason in expansion.left_out.items()]
+    if left:
+        say(f"{quantity(len(left), FILES)} left out:", *left[: None if verbose else _MOST_LISTED])
+    if len(left) > _MOST_LISTED and not verbose:
+        say(f"  and {len(left) - _MOST_LISTED} more")
+
+
+def _described(recording: Recording) -> str:
+    name = recording.recognition.cls.name if recording.recognition else "named"
+    repeats = f": merge leaves it out: {recording.repeats}" if recording.repeats else ""
+    return f"  {shown(recording.path)} ({name}){repeats}"
 
 
 @dataclass(frozen=True)
@@ -151,7 +268,7 @@ from_option = click.option(
     "--from",
     "format",
     metavar="FORMAT",
-    shell_complete=_complete.formats,
+    shell_complete=complete_formats,
     help="Read the input as this format, instead of detecting it.",
 )
 
@@ -170,7 +287,7 @@ def _recording(
 recording_options = grouped(
     "named",
     _recording,
-    click.argument("file", shell_complete=_complete.files),
+    click.argument("file", shell_complete=complete_files),
     importer_option,
     *_local_times,
     from_option,
@@ -179,7 +296,7 @@ recording_options = grouped(
 recordings_options = grouped(
     "named",
     Named,
-    click.argument("files", nargs=-1, required=True, shell_complete=_complete.files),
+    click.argument("files", nargs=-1, required=True, shell_complete=complete_files),
     click.option(
         "--skip-unknown",
         is_flag=True,
@@ -190,7 +307,7 @@ recordings_options = grouped(
         "formats",
         multiple=True,
         metavar="FILE=FORMAT",
-        shell_complete=_complete.files_and_formats,
+        shell_complete=complete_files_and_formats,
         help="Read FILE as this format, instead of detecting it.",
     ),
     click.option(
