@@ -140,7 +140,7 @@ def test_only_one_place_prints() -> None:
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
         if isinstance(node, ast.Call) and ast.unparse(node.func) in printing
     }
-    assert found == {"_terminal.py", "__main__.py"}
+    assert found == {"terminal.py", "__main__.py"}
 
 
 def test_what_is_shown() -> None:

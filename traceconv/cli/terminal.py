@@ -16,12 +16,11 @@ from typing import TYPE_CHECKING, Any, TextIO
 import click
 
 from traceconv.io import progress
-from traceconv.io.folders import AnyPath, shown
-from traceconv.io.json_text import as_json
 from traceconv.io.shown import one_line
 
 if TYPE_CHECKING:
     from traceconv.errors import TraceconvError
+    from traceconv.io.folders import AnyPath
     from traceconv.model.clocks import ClockDomain
 
 
@@ -101,6 +100,8 @@ json_option = click.option(
 
 def print_json(**members: Sequence[dict[str, Any]]) -> None:
     """Print one object with some lists."""
+    from traceconv.io.json_text import as_json  # needs msgspec, which the help does not
+
     put(as_json({"schema_version": VERSION, **members}))
 
 
@@ -138,6 +139,8 @@ def working(text: str, quiet: bool, inputs: Sequence[AnyPath] = ()) -> Iterator[
     if quiet or not sys.stderr.isatty():
         yield
         return
+    from traceconv.io.folders import shown
+
     sizes = {shown(path): os.path.getsize(path) for path in inputs if os.path.isfile(path)}
     done = threading.Event()
     progress.start()
