@@ -12,6 +12,7 @@ from tests.align.test_constraint_parser import LOCAL, PRIVATE, REALTIME, RUN, TI
 from traceconv.align import align
 from traceconv.align.constraint_parser import Constraints
 from traceconv.align.input_warnings import zone_behind, zone_text
+from traceconv.merging.traces import merge_traces
 from traceconv.model.clocks import ClockSnapshot, LocalTime, Provenance
 from traceconv.model.trace import Trace
 
@@ -20,7 +21,7 @@ HOUR = 3600 * S
 
 def named(start: int, name: str = "ort.json", zone: int = 0, bound: int = 500_000, *, guessed: bool = True) -> Trace:
     """10 s of which the name of the file says when they began."""
-    local = LocalTime(zone, guessed)
+    local = LocalTime(zone, guessed, "which zone?")
     snap = ClockSnapshot(
         RUN, 0, REALTIME, start, bound, "start time in the file name", local=local, provenance=Provenance.ASSUMED
     )
@@ -55,6 +56,16 @@ def test_the_zone_that_would_let_two_files_overlap(away: int, zone: str) -> None
 def test_no_zone_would(away: int) -> None:
     (warning,) = align([named(UNIX + away), wall()]).receipt[0].warnings
     assert "was read as UTC, and no other zone would make them overlap" in warning
+
+
+@pytest.mark.parametrize(("away", "asked"), [(0, True), (2 * HOUR, False), (2 * HOUR + 60 * S, False)])
+def test_nobody_is_asked_for_a_zone_that_a_warning_tells_about(away: int, asked: bool) -> None:
+    profile = named(UNIX + away)
+    profile.sources[0].notes = ["which zone?", "another note"]
+    traces = [profile, wall()]
+    merged = merge_traces(traces, align(traces))
+    assert merged.sources[0].notes == ["which zone?", "another note"][not asked :]
+    assert profile.sources[0].notes == ["which zone?", "another note"]
 
 
 def test_a_zone_that_was_given_is_doubted_as_well() -> None:

@@ -29,6 +29,7 @@ from traceconv.align.input_warnings import (
     warnings_of_jobs,
     warnings_of_no_overlap,
     warnings_of_unnamed_hosts,
+    zones_told,
 )
 from traceconv.align.inputs import Inputs, Policy, gathered
 from traceconv.align.messages import Message
@@ -117,6 +118,7 @@ def _alignment(traces: Sequence[Trace], inputs: Inputs, placed: Placed, constrai
         repeats=inputs.repeats,
         skews=inputs.skews,
         others=placed.others,
+        zones_told=zones_told(traces, chain.from_iterable(warnings.values())),
     )
     return alignment if len(traces) == 1 else replace(alignment, together=identified(viewed(inputs.traces, alignment)))
 

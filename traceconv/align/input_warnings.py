@@ -6,7 +6,7 @@ warning has the option to type.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import date, timedelta
 
 from msgspec import Struct
@@ -119,6 +119,14 @@ def warnings_of_no_overlap(
         hints = [_hint(one, others, constraints)]
         hints += [_hint(other, [one], constraints, only_if_some=True) for other in others if other not in alone]
         yield (one.index, one.clock), Text.WITH_HINTS(said=(text, *filter(None, hints)))
+
+
+def zones_told(traces: Sequence[Trace], warnings: Iterable[Message]) -> frozenset[int]:
+    """Return the numbers of the inputs of which warnings tell what other zones of their local times would do."""
+    hints = (hint for one in warnings if one.text is Text.WITH_HINTS for hint in dict(one.fields)["said"])
+    zones = (Text.ZONE_WOULD_OVERLAP, Text.NO_ZONE_WOULD_OVERLAP)
+    files = {dict(hint.fields)["file"] for hint in hints if hint.text in zones}
+    return frozenset(index for index, trace in enumerate(traces) if trace.sources[0].name in files)
 
 
 def _of_one_process(

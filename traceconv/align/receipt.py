@@ -133,6 +133,7 @@ class Alignment:
         skews: for each input the skews of its devices, by clock and track.
         others: for a log with calls of other processes than the recorded one: the rows of these slices.
         device_bounds: for inputs with collectives of a device the bound between devices, if it is less.
+        zones_told: the inputs whose warnings tell what other zones would do: nobody need be asked for their zone.
     """
 
     clock: ClockDomain
@@ -150,6 +151,7 @@ class Alignment:
     skews: Sequence[Mapping[int, Mapping[int, Any]]] = ()
     others: Mapping[int, I64] = field(default_factory=dict)
     device_bounds: Mapping[int, DeviceBound] = field(default_factory=dict)
+    zones_told: frozenset[int] = frozenset()
 
     @property
     def apart(self) -> list[str]:

@@ -210,15 +210,17 @@ class OnnxRuntime:
         start, step, precision = stated
         half = (step + _OPENING_NS) // 2
         method = f"start time in the file name (local time read as {zone}), good to {precision}"
-        local = local_time(zone, guessed=not self.utc_offset)
-        out.clocks.snapshot(
-            ClockSnapshot(self.clock, 0, REALTIME, start + half, half, method, local, Provenance.ASSUMED)
-        )
-        if local.guessed:
-            out.note(
+        question = ""
+        if not self.utc_offset:
+            question = (
                 "the local time in the file name was read as UTC; if the machine was in another zone, give it: "
                 + zone_option(name)
             )
+            out.note(question)
+        local = local_time(zone, guessed=not self.utc_offset, question=question)
+        out.clocks.snapshot(
+            ClockSnapshot(self.clock, 0, REALTIME, start + half, half, method, local, Provenance.ASSUMED)
+        )
 
 
 def _is_event(event: dict[str, Any]) -> bool:

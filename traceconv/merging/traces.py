@@ -48,6 +48,10 @@ def merge_traces(traces: Sequence[Trace], alignment: Alignment, *, flows_of: Cau
         trace.sources[0].sampled = tuple(trace.strings[name] for name in occurring(trace.samples.name))
     for index, notes in alignment.notes.items():
         traces[index].sources[0].notes += map(str, notes)
+    for index in alignment.zones_told:
+        questions = {snap.local.question for snap in traces[index].snapshots if snap.local}
+        source = traces[index].sources[0]
+        source.notes = [note for note in source.notes if note not in questions]
     timed = [
         _on_trace_time(trace, maps, index)
         for index, (trace, maps) in enumerate(zip(join_totals(traces), alignment.maps, strict=True))

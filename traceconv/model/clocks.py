@@ -257,10 +257,12 @@ class LocalTime:
     Attributes:
         ahead_ns: the offset of the zone from UTC, ns, positive to the east.
         guessed: whether neither the file nor the user states the zone.
+        question: the note of the input that asks for the zone; "" for none.
     """
 
     ahead_ns: int
     guessed: bool = False
+    question: str = ""
 
 
 @dataclass(frozen=True, slots=True)

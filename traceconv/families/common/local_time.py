@@ -61,9 +61,9 @@ def refuse_zone(format_name: str, utc_offset: str, file: str, times: str) -> Non
         )
 
 
-def local_time(zone: timezone, *, guessed: bool = False) -> LocalTime:
+def local_time(zone: timezone, *, guessed: bool = False, question: str = "") -> LocalTime:
     """Return the `LocalTime` of a snapshot for a local time in a zone."""
-    return LocalTime((zone.utcoffset(None) or timedelta()) // timedelta(microseconds=1) * 1000, guessed)
+    return LocalTime((zone.utcoffset(None) or timedelta()) // timedelta(microseconds=1) * 1000, guessed, question)
 
 
 def ahead_minutes(text: str) -> int:
