@@ -23,8 +23,6 @@ from tests.benchmarks.generate import generate
 from tests.golden import ROOT, Case, cases
 from traceconv import api
 from traceconv.errors import OutputError, UsageError
-from traceconv.families.common import row_store
-from traceconv.families.common.row_store import RowStore
 from traceconv.io import spill
 from traceconv.io.source import Source
 from traceconv.io.spill import Memory, free_bytes, parse_size
@@ -121,35 +119,6 @@ def test_same_bytes_if_rows_wait_in_files(
     assert outputs[0] == outputs[1]
     assert len(in_files) >= 2  # the rows that the importer keeps, and those of the trace
     assert os.listdir(temporary) == []
-
-
-@pytest.mark.parametrize("budget", [1 << 30, ALL])
-def test_rows_that_waited_are_dropped_with_the_builder(
-    budget: int, temporary: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The budget of the next inputs is what the args leave of it; the trace carries nothing else."""
-    monkeypatch.setattr(row_store, "_PART_BYTES", 1000)
-    memory = Memory(budget)
-    plain = memory_of(_trace(memory), memory)
-    out = Builder(SourceInfo("x", "x"), CLOCK, memory)
-    store = RowStore(out, tuple[int, bytes])
-    for number in range(1000):
-        assert store.add((number, _args(number))) == number
-    store.close()
-    assert [row for row, _ in store.rows(np.array([999, 0]))] == [999, 0]
-    track = out.tracks.add("t")
-    for number, args in store.rows(range(1000)):
-        out.slice(track, number, 1, "s", args=args)
-    trace = out.finish()
-    del store, out
-    assert memory_of(trace, memory) == (plain[0], 2 * plain[1])
-    assert b"".join(trace.args.parts) == b"".join(map(_args, range(1000)))
-    assert os.listdir(temporary) == []
-
-
-def memory_of(trace: Trace, memory: Memory) -> tuple[int, int]:
-    """Return the bytes of the args of a trace, and those that count in the budget for all traces."""
-    return len(trace.args), sum(user.kept for user in memory._users)
 
 
 @pytest.mark.parametrize("case", ["furiosa-table/printed", "tvm-debugger/two-ranks", "tvm-profile/vm-json"])

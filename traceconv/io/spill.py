@@ -143,10 +143,6 @@ class Memory:
         self._users.append(Parts(self))
         return self._users[-1]
 
-    def remove(self, parts: Parts) -> None:
-        """Forget a store."""
-        self._users.remove(parts)
-
     def is_short(self) -> bool:
         """Return whether args have to go to a file."""
         return self._is_exceeded_by(sum(user.kept for user in self._users))
@@ -218,12 +214,6 @@ class Parts:
             self._file.close()  # a mapping keeps its file
             self._file = None
         return chunks
-
-    def drop(self) -> None:
-        """Remove all chunks, which no longer count in the budget; those that were taken live as long as their users."""
-        self.kept = 0
-        self.take()
-        self._memory.remove(self)
 
     def spill(self) -> None:
         """Move all chunks to a file, to which others are added from then on.

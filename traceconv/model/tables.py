@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from traceconv.io.spill import Memory, Parts
+from traceconv.io.spill import Memory
 from traceconv.model.arg_bytes import Args
 from traceconv.model.args import AnyArgs, as_bytes
 from traceconv.model.columns import Column, finished
@@ -75,7 +75,6 @@ class Tables:
         self._args_parts = memory.parts()
         self._args_before = 0  # bytes in the parts
         self.allow_args: Callable[[int], None] = _any_size
-        self._temporary: list[Parts] = []
         self._recent_args: dict[bytes, tuple[int, int]] = {}
         self._look_at = _ROWS_BETWEEN_LOOKS  # rows
         self._most_rows = 0
@@ -206,11 +205,6 @@ class Tables:
             self._args_parts.spill()
         return Args(self._args_parts.so_far())
 
-    def temporary_parts(self) -> Parts:
-        """Return a store for bytes that the importer itself needs; it is dropped when all args are taken."""
-        self._temporary.append(self._memory.parts())
-        return self._temporary[-1]
-
     def extend(self, table: str, *values: npt.NDArray[Any]) -> None:
         """Append rows, given as values of all columns in their order."""
         for column, added in zip(self.columns[table].values(), values, strict=True):
@@ -289,9 +283,6 @@ class Tables:
 
     def take_args(self) -> Args:
         """Remove and return all args."""
-        for parts in self._temporary:
-            parts.drop()
-        self._temporary = []
         self.args_part(b"")
         return Args(self._args_parts.take())
 
