@@ -14,7 +14,7 @@ from traceconv.align import align
 from traceconv.api import identify, read
 from traceconv.errors import MalformedInput, TraceconvError
 from traceconv.families.perfetto import _wire as wire
-from traceconv.families.tensorflow._xprof import ends_of_flows, step_name
+from traceconv.families.tensorflow.xplane import ends_of_flows, step_name
 from traceconv.model.clocks import REALTIME
 from traceconv.model.trace import Trace, TrackKind
 

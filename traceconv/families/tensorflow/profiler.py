@@ -28,7 +28,7 @@ from traceconv.families.chrome.events import EMPTY_EVENT, ChromeEvents
 from traceconv.families.chrome.json_reader import ChromeReader
 from traceconv.families.common.collective_kernels import declare_kernels
 from traceconv.families.importer import Match
-from traceconv.families.tensorflow._xprof import DEVICE, HOST, STEP_ARGS, Timeline
+from traceconv.families.tensorflow.xplane import DEVICE, HOST, STEP_ARGS, Timeline
 from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import ClockDomain, Run, Zero

@@ -12,15 +12,20 @@ lines (threads, streams, "XLA Ops", "Steps"), a line events. Names stand once pe
 
 Times are picoseconds from the start of the line, and that is ns since the start of the profile; the stat
 `profile_start_time` of the plane "Task Environment" tells when that was (newer versions). They are rounded to ns.
+
+A flow is told in one of two ways. In a raw XSpace an event has the stats `_p` and `_pt` (it is the producer of a
+context: its id and type), or `_c` and `_ct` (a consumer). Once it was prepared for a viewer it has the stat `flow`: two
+bits for the direction (1 in, 2 out, 3 both), 56 for the id, 6 for the type of the context.
 """
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from traceconv.families.chrome.flows import FlowSteps
 from traceconv.families.common.collective_kernels import declare_kernels
 from traceconv.families.common.wire_reader import (
     BLOB,
@@ -39,7 +44,6 @@ from traceconv.families.common.wire_reader import (
     whole_part,
 )
 from traceconv.families.importer import Match
-from traceconv.families.tensorflow._xprof import HOST, INTERNAL, PLANES, STEP_ARGS, Timeline
 from traceconv.io.packets import PACKET_TAG, frame_at
 from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
@@ -47,7 +51,7 @@ from traceconv.model.clocks import REALTIME, ClockDomain, ClockSnapshot, Run, Ze
 from traceconv.model.diagnostics import absent, lost, noted, repaired, skipped
 from traceconv.model.forms import Form, slices
 from traceconv.model.marks import XLA_DEVICES, FormatMarks
-from traceconv.model.trace import NO_TRACK, Layer, TrackId
+from traceconv.model.trace import NO_TRACK, Layer, SliceId, TrackId
 
 ROUNDED = repaired(
     "xplane.rounded",
@@ -67,16 +71,72 @@ BYTES = skipped(
     quiet=True,
 )
 PROFILER_ERROR = noted("xplane.profiler_error", "the profiler itself reports an error")
+HALF_FLOW = absent("xprof.half_flow", "an event starts or ends a flow whose other end is not in the file: not drawn")
 PROFILER_WARNING = noted("xplane.profiler_warning", "the profiler itself reports a warning")
 
+#: What is a process; other planes are devices.
+HOST, DEVICE = "/host:", "/device:"
+#: The names of all planes with events, by which a recording is recognised.
+PLANES = (HOST, DEVICE, "Task Environment", "#Chip")
+#: The arg of an iteration: of jax.profiler.StepTraceAnnotation, of tf.profiler.experimental.Trace, of Keras.
+STEP_ARGS = ("step_num",)
+_IN, _OUT = 1, 2
+_PRODUCER, _CONSUMER = ("_p", "_pt"), ("_c", "_ct")
+#: Stats that tell about the flows or the grouping of events only.
+INTERNAL = frozenset((*_PRODUCER, *_CONSUMER, "_r"))
 _ENVIRONMENT = "Task Environment"
 _START, _PID = "profile_start_time", "process_id"
 _METHOD = "profile_start_time of the file"
 _PLANE_FIELDS = {1: VARINT, 2: BLOB, 3: BLOB, 4: BLOB, 5: BLOB, 6: BLOB}
 _SPACE_FIELDS = range(1, 5)
+#: How the value of a stat is decoded, by its field.
+_STAT_VALUES: dict[int, Callable[[Value], Any]] = {2: as_double, 3: unsigned, 4: signed, 5: as_text, 6: as_bytes}
 _PS = 1000
 
 Stats = dict[str, Any]
+
+
+def step_name(name: str, args: Mapping[str, Any]) -> str:
+    """Return the name of an event; that of a step has its number, as the viewers of TensorBoard show it."""
+    number = args.get("step_num")
+    if number is None or f" {name}".endswith(f" {number}"):
+        return name
+    return f"{name} {number}"
+
+
+def ends_of_flows(stats: Mapping[str, Any]) -> list[tuple[str, bytes]]:
+    """Return the flows that an event takes part in: "s" for a start or "f" for an end, and the key of the flow."""
+    ends = []
+    for phase, (id, kind) in (("s", _PRODUCER), ("f", _CONSUMER)):
+        if id in stats:
+            ends.append((phase, f"{stats.get(kind, 0)} {stats[id]}".encode()))
+    flow = stats.get("flow")
+    if isinstance(flow, int):
+        key = b"flow %d" % (flow >> 2)
+        ends += [(phase, key) for phase, bit in (("f", _IN), ("s", _OUT)) if flow & bit]
+    return ends
+
+
+class Timeline:
+    """Puts events on tracks: as slices, or as instants if they have neither a duration nor a flow."""
+
+    def __init__(self, out: Builder) -> None:
+        self.flows = FlowSteps(unpaired=HALF_FLOW)
+        self._out = out
+
+    def add(
+        self, track: TrackId, ts: int, dur: int, name: str, args: dict[str, Any], stats: Mapping[str, Any], at: int
+    ) -> None:
+        """Add an event; its stats tell its flows."""
+        flows = ends_of_flows(stats)
+        name = step_name(name, args)
+        if dur or flows:
+            row = self._out.slice(track, ts, dur, name, "", args, at)
+            for phase, key in flows:
+                self.flows.add(("", "", key), phase, track, ts, at, row=SliceId(row), counts=False)
+        else:
+            self._out.instant(track, ts, name, "", args, at)
+        self._out.balance.written += 1
 
 
 @dataclass(frozen=True)
@@ -306,17 +366,9 @@ class _Plane:
         return stats_read, held
 
     def _value(self, number: int, value: Value) -> Any:
-        if number == 2:
-            return as_double(value)
-        if number == 3:
-            return unsigned(value)
-        if number == 4:
-            return signed(value)
-        if number == 5:
-            return as_text(value)
         if number == 7:
             return self._stat_name(unsigned(value))
-        return as_bytes(value) if number == 6 else None
+        return _STAT_VALUES[number](value) if number in _STAT_VALUES else None
 
     def _stat_name(self, id: int) -> str:
         name = self._stats.get(id)
