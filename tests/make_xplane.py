@@ -10,7 +10,7 @@ import json
 from typing import Any
 
 from tests.golden import ROOT
-from traceconv.families.perfetto import _wire as wire
+from traceconv.families.common import wire_writer as wire
 
 START = 1_790_000_000_000_000_000
 

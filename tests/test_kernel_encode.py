@@ -21,8 +21,7 @@ from perfetto.protos.perfetto.trace import perfetto_trace_pb2 as pb
 from tests.golden import Case, cases
 from tests.kernels import using, variants
 from traceconv.families.perfetto import writer as perfetto_proto
-from traceconv.families.perfetto._annotations import Limits
-from traceconv.families.perfetto.writer import PerfettoProto
+from traceconv.families.perfetto.writer import Limits, PerfettoProto
 from traceconv.model.arg_bytes import Args
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import REALTIME

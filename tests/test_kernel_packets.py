@@ -18,9 +18,9 @@ from perfetto.protos.perfetto.trace import perfetto_trace_pb2 as pb
 from tests import golden, make_perfetto
 from tests.kernels import using, variants
 from traceconv.errors import TraceconvError
+from traceconv.families.common import wire_writer as wire
 from traceconv.families.outputs import writer_named
-from traceconv.families.perfetto import _plain as plain
-from traceconv.families.perfetto import _wire as wire
+from traceconv.families.perfetto import rows as perfetto_rows
 from traceconv.families.perfetto.reader import Perfetto
 from traceconv.io.source import Source
 from traceconv.model.builder import Builder
@@ -220,21 +220,21 @@ def test_texts_in_packets() -> None:
         packets.event(number, "INSTANT", name=name, categories=["c", "d"])
     twice = b"\x48\x01\x58\x05" + b"\xba\x01\x01x" * 2  # type, track, name
     bad = b"\x48\x01\x58\x05" + b"\xba\x01\x02\xff\xfe"
-    events = b"".join(wire.packet(b"\x40\x07\x50\x01\x5a" + bytes([len(one)]) + one) for one in (twice, bad, bad))
+    events = b"".join(wire.blob(1, b"\x40\x07\x50\x01\x5a" + bytes([len(one)]) + one) for one in (twice, bad, bad))
     same(packets.bytes() + events)
 
 
 def test_full_columns(monkeypatch: pytest.MonkeyPatch) -> None:
     """Columns for two events and few args: what does not fit goes to the importer, or waits for the next round."""
-    monkeypatch.setattr(plain, "_ROWS", 2)
+    monkeypatch.setattr(perfetto_rows, "_ROWS", 2)
     for room in (1, 7, 40):
-        monkeypatch.setattr(plain, "_ARGS_ROOM", room)
+        monkeypatch.setattr(perfetto_rows, "_ARGS_ROOM", room)
         for data in (*SMALL, *(data for data in RECORDINGS if len(data) < 20_000)):
             same(data)
 
 
 def test_forgets(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(plain, "_MAX_IDS", 3)
+    monkeypatch.setattr(perfetto_rows, "_MAX_IDS", 3)
     for data in SMALL:
         same(data)
 

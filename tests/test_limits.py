@@ -33,7 +33,7 @@ from traceconv.families.chrome.rows import RowScanner
 from traceconv.families.common.idle_lines import IdleLines
 from traceconv.families.logs import timed_log
 from traceconv.families.perf import _zstd as _perf_zstd
-from traceconv.families.perfetto._packets import PacketReader
+from traceconv.families.perfetto.reader import PacketReader
 from traceconv.io import limits
 from traceconv.io.limits import Limits, Unpacked
 from traceconv.io.source import Source

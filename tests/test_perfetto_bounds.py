@@ -21,9 +21,9 @@ from tests.make_perfetto import Packets, snapshot
 from tests.test_perfetto_input import codes, instants_at, read_bytes, slices, timed, values
 from traceconv import api, kernel
 from traceconv.errors import NothingRead
-from traceconv.families.perfetto import _inflate as _perfetto_inflate
-from traceconv.families.perfetto._head import Head, track_uuids
-from traceconv.families.perfetto._samples import SamplePackets
+from traceconv.families.perfetto import packets as perfetto_packets
+from traceconv.families.perfetto.tree import Tree, track_uuids
+from traceconv.families.perfetto.writer import SamplePackets
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import REALTIME
 from traceconv.model.layout import lay_out
@@ -82,7 +82,7 @@ def test_names_of_samples_take_no_memory_for_the_frames_of_others(cpu: int) -> N
             if number % 100 == 0:
                 out.sample(thread, number, stack, f"event {number // 100 % names}", cpu=cpu)
         trace = lay_out(out.finish())
-        packets = SamplePackets(trace, Head(trace))
+        packets = SamplePackets(trace, Tree(trace))
         rows = np.arange(1000)
         tracemalloc.start()
         packets.packets(rows, [b""] * len(rows))
@@ -249,7 +249,7 @@ def test_packets_compressed_over_and_over(module: Any, tmp_path: Path) -> None:
 
 
 def test_a_small_file_that_stands_for_a_huge_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_perfetto_inflate, "MAX_UNPACKED", 10 << 20)
+    monkeypatch.setattr(perfetto_packets, "MAX_UNPACKED", 10 << 20)
     packets, inner = Packets(), Packets()
     packets.descriptor(5, "work")
     inner.slice(10, 5, "op")

@@ -13,7 +13,7 @@ from perfetto.protos.perfetto.trace import perfetto_trace_pb2 as pb
 from tests.decode import decode_pftrace
 from tests.golden import ROOT, Case, written
 from traceconv.api import read
-from traceconv.families.perfetto.view import address_part
+from traceconv.cli.open_command import address_part
 from traceconv.families.perfetto.writer import PerfettoProto
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import REALTIME

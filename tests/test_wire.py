@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from traceconv.families.perfetto import _wire as wire
+from traceconv.families.common import wire_writer as wire
 
 
 @given(st.lists(st.integers(0, 2**63 - 1) | st.integers(0, 300), max_size=200), st.integers(1, 3000))

@@ -21,8 +21,8 @@ from tests.oracle.fixtures import OpenTrace
 from traceconv.api import Output, write
 from traceconv.check import check_file
 from traceconv.errors import UsageError
+from traceconv.families.common import wire_writer as wire
 from traceconv.families.outputs import writer_for_path, writer_named
-from traceconv.families.perfetto import _wire as wire
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import REALTIME, ClockDomain, Run, Zero
 from traceconv.model.layout import lay_out

@@ -13,7 +13,7 @@ from tests.make_xplane import MADE, START, Plane, device, device_json
 from traceconv.align import align
 from traceconv.api import identify, read
 from traceconv.errors import MalformedInput, TraceconvError
-from traceconv.families.perfetto import _wire as wire
+from traceconv.families.common import wire_writer as wire
 from traceconv.families.tensorflow.xplane import ends_of_flows, step_name
 from traceconv.model.clocks import REALTIME
 from traceconv.model.trace import Trace, TrackKind

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.benchmarks.frame import Contestant, Cost, measure, traceconv
-from traceconv.families.perfetto import _wire as wire
+from traceconv.families.common import wire_writer as wire
 
 _COUNT = 200_000
 _AIM_US, _AIM_BYTES = 20, 300
@@ -34,7 +34,7 @@ def _json(*events: str) -> Callable[[int], Iterator[bytes]]:
 
 
 def _packet(*fields: bytes) -> bytes:
-    return wire.packet(b"".join(fields))
+    return wire.blob(1, b"".join(fields))
 
 
 def _event(ts: int, kind: int, track: int, name: str = "") -> bytes:

@@ -20,7 +20,7 @@ _IMPORTS = "start-up"
 #: The first part of a module's name that fits decides.
 PHASES: Mapping[str, str] = {
     "traceconv.families.perfetto.writer": "encoding",
-    "traceconv.families.perfetto._annotations": "encoding",
+    "traceconv.families.perfetto.tree": "encoding",
     "traceconv.families.chrome.writer": "encoding",
     "traceconv.families.chrome._lines": "encoding",
     "traceconv.families": "reading",

@@ -7,7 +7,9 @@ import contextlib
 import errno
 import http.server
 import importlib.util
+import json
 import os
+import re
 import secrets
 import socket
 import socketserver
@@ -31,7 +33,8 @@ from traceconv.cli.options import Named, Verbosity, recordings_options, settings
 from traceconv.cli.results import default_name, print_summary, verbosity_options
 from traceconv.cli.terminal import say, working
 from traceconv.errors import OutputError, UnrecognizedFormat, UsageError
-from traceconv.families.perfetto.view import address_part
+from traceconv.families.common.wire_reader import BadWire, Value, scan
+from traceconv.families.perfetto.tree import VIEW, json_attribute
 from traceconv.inputs import Opened, Settings
 from traceconv.io.folders import Member, shown
 from traceconv.io.shown import quantity
@@ -491,3 +494,28 @@ def _show(file: str, ui: Ui, browser: bool | None, timeout: float) -> None:
         raise OutputError(
             f"{file}: no browser fetched the trace within {timeout:g} s", hint=f"{allow}--timeout waits longer"
         )
+
+
+def address_part(head: bytes) -> str:
+    """Return the part of the address of the UI behind the trace, so that it opens at the work.
+
+    Args:
+        head: the start of the file; for one of another tool, the result only closes the sidebar.
+    """
+    packets: list[tuple[int, Value]] = []
+    with contextlib.suppress(BadWire):  # the head is cut inside a packet
+        scan(head, packets)
+    view = json_attribute((packet for _, packet in packets), VIEW)
+    view = view if isinstance(view, dict) else {}
+    part = "&hideSidebar=true"
+    match view.get("window_ns"):
+        case [int(start), int(end)]:
+            part += f"&visStart={start}&visEnd={end}"
+    expanded = view.get("expand")
+    names = [name for name in expanded if isinstance(name, str)] if isinstance(expanded, list) else []
+    if names:
+        # A JavaScript pattern that matches the names literally.
+        escaped = [re.sub(r"[\\^$.*+?()\[\]{}|/]", r"\\\g<0>", name) for name in names]
+        commands = [{"id": "dev.perfetto.ExpandTracksByRegex", "args": [f"^({'|'.join(escaped)})$"]}]
+        part += f"&startupCommands={quote(json.dumps(commands, ensure_ascii=False), safe='')}"
+    return part

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from traceconv.families.perfetto._wire import utf8
+from traceconv.families.common.wire_writer import utf8
 from traceconv.model.ordering import occurring
 from traceconv.model.trace import I64, Instants, Slices, Trace, TrackKind
 from traceconv.writers.ids import Identities

@@ -75,7 +75,7 @@ cdef class _Interned:
     """Keys and texts of args, and the fields of InternedData that state their numbers.
 
     Args:
-        limits: those of _annotations.py.
+        limits: those of writer.py.
     """
 
     cdef _Table keys, texts

@@ -2,7 +2,7 @@
 """Columns into Perfetto packets: the plain events; what is unusual goes back to the caller, one event at a time.
 
 Plain are begins, ends, instants, counter values and log entries whose args are JSON as profilers write it: no escapes
-in texts, no key twice, no deep nesting. The bytes are those of writer.py and _annotations.py, which say what they mean, and the
+in texts, no key twice, no deep nesting. The bytes are those of writer.py, which say what they mean, and the
 numbers of interned texts are given in the same order, so that both ways can be mixed.
 
 Room for the most that may be written is made before writing.
@@ -93,7 +93,7 @@ cdef class Encoder:
         has_text: by string, 0 for the empty one.
         shift: what is added to all times, which makes them at least 0.
         shared: whether many events have the same args, at the same place.
-        limits: those of _annotations.py.
+        limits: those of writer.py.
     """
 
     cdef _Buffer _out

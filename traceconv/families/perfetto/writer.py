@@ -1,56 +1,124 @@
 """Perfetto's protobuf trace: exact nanoseconds, named and nested tracks, counters with units, typed annotations.
 
 Source: protos/perfetto/trace/*.proto in github.com/google/perfetto and docs/reference/synthetic-track-event.md. Packets
-are built from bytes, since a message object for each event costs ten times as much.
-
-One packet sequence holds all events except call stack samples. A packet with the interned data of a block of events
-precedes the block.
+are built from bytes, since a message object for each event costs ten times as much. One packet sequence holds all
+events except call stack samples. A packet with the interned data of a block of events precedes the block. Times are not
+on a clock of Perfetto: the UI would show a snapshot of the only clock as a group above all others; an attribute states
+the clock. The last packet states how many bytes come before it, so that it is known whether another trace was appended.
+A flow points from the earlier slice to the later one, since Perfetto derives the direction from the times.
 
 The kernel, where it is compiled, puts the plain events together; the result is the same without it, byte by byte.
 For that, what a block interns comes in a fixed order: names of events, texts and places of log entries by their
 number, then texts in args in the order of the file.
 
-A flow always points from the earlier slice to the later one, since Perfetto derives the direction from the times.
+Args keep their types: integers, doubles, bools, texts, nested objects and arrays. Values that a debug annotation cannot
+express become text: null ("null"), an empty object or array ("{}", "[]"), integers beyond int64 (Perfetto shows the
+upper half of uint64 as negative numbers) and doubles out of range, both with their exact digits, and values nested
+deeper than 64 levels, as JSON. Of a key that occurs twice the last value counts.
 """
 
 from __future__ import annotations
 
+import json
 from array import array
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
-from itertools import islice
+from functools import lru_cache
+from itertools import accumulate, islice, pairwise
 from typing import Any, BinaryIO, ClassVar
 
+import msgspec
 import numpy as np
+import numpy.typing as npt
 
 from traceconv import kernel
-from traceconv.families.perfetto import _fields as proto
-from traceconv.families.perfetto import _wire as wire
-from traceconv.families.perfetto._annotations import Annotations, Interner, Interning, Limits
-from traceconv.families.perfetto._head import Head, ending, stated_sources
-from traceconv.families.perfetto._samples import SamplePackets, bounded_weights
+from traceconv.families.common import wire_writer as wire
+from traceconv.families.perfetto.tree import (
+    SHIFT,
+    SIZE,
+    SOURCES,
+    TO_SOURCES,
+    VIEW,
+    Tree,
+    attribute_of,
+    expanded,
+    json_attribute,
+)
+from traceconv.io.packets import CPU_UNKNOWN, read_packets
 from traceconv.io.source import Source
-from traceconv.model.numbers import whole
+from traceconv.model.json_values import number_or_text
+from traceconv.model.numbers import double_of, fits_int64, whole, whole_of
 from traceconv.model.ordering import occurring
 from traceconv.model.shown import as_shown
-from traceconv.model.trace import I32, I64, Counters, Instants, Logs, Slices, Trace, take
+from traceconv.model.trace import I32, I64, Counters, Instants, Logs, Samples, Slices, Trace, take
 from traceconv.writers import WriteCounts
+from traceconv.writers.metadata import recording_metadata
 from traceconv.writers.order import FileOrder, Kind, file_order
 from traceconv.writers.sink import sink_of
+from traceconv.writers.view import window
 
+_PACKET = 1  # of Trace
+# TracePacket
+_TIMESTAMP, _SEQUENCE_ID, _TRACK_EVENT, _INTERNED_DATA, _SEQUENCE_FLAGS, _DEFAULTS = 8, 10, 11, 12, 13, 59
+_TRACK_DESCRIPTOR, _PERF_SAMPLE, _SERVICE_EVENT, _FIRST_PACKET, _ATTRIBUTES = 60, 66, 69, 87, 126
+_CLEARED, _NEEDS_STATE = 1, 2
+_DEFAULT_SAMPLE = 12  # of TracePacketDefaults
+_TRACING_STARTED, _TRACING_DISABLED = 2, 5  # of TracingServiceEvent
+# TrackEvent
+_CATEGORY_IID, _ANNOTATION, _TYPE, _NAME_IID, _TRACK_UUID, _LOG_MESSAGE = 3, 4, 9, 10, 11, 21
+_COUNTER_VALUE, _DOUBLE_COUNTER_VALUE, _FLOW, _TERMINATING_FLOW = 30, 44, 47, 48
+_BEGIN, _END, _INSTANT, _COUNTER = 1, 2, 3, 4
+# InternedData
+_CATEGORIES, _NAMES, _ANNOTATION_NAMES, _PLACES, _FUNCTIONS, _FRAMES, _CALLSTACKS = 1, 2, 3, 4, 5, 6, 7
+_MAPPING_PATHS, _MAPPINGS, _LOG_BODIES, _ANNOTATION_TEXTS = 17, 19, 20, 29
+# DebugAnnotation
+_KEY_IID, _BOOL, _INT, _DOUBLE, _TEXT, _KEY, _ENTRY, _ITEM, _TEXT_IID = 1, 2, 4, 5, 6, 10, 11, 12, 17
+
+#: The packet sequence of all events but call stack samples; each name of samples has one of those behind it.
+_SEQUENCE = 1
+#: More bytes than the last packet takes.
+_ENDING = 64
 _FLOW_TAG_SIZE, _FLOW_SIZE = 2, 10
-_MAX_CHUNKS = 1 << 16
+_MOST_KNOWN, _SHORT = 1 << 16, 256
+_MAX_DEPTH = 64
+_MAX_TOTAL = 2**64 - 1
+
+_members = msgspec.json.Decoder(dict[str, Any]).decode
+_dump = msgspec.json.Encoder().encode
+_raw_members = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
+_raw_items = msgspec.json.Decoder(list[msgspec.Raw]).decode
+_text = msgspec.json.Decoder(str).decode
+# msgspec's errors and bad UTF-8 are ValueErrors; nesting beyond its limit is a RecursionError.
+_BROKEN = (ValueError, RecursionError)
+
+
+def _in_sequence(sequence: int, flags: int = _NEEDS_STATE) -> bytes:
+    """Return the fields of a packet about its sequence."""
+    return wire.integer(_SEQUENCE_ID, sequence) + wire.integer(_SEQUENCE_FLAGS, flags)
+
+
+_STATE = _in_sequence(_SEQUENCE)
+_EVENT_HEAD, _SAMPLE_HEAD = _STATE + wire.tag(_TRACK_EVENT, 2), wire.tag(_PERF_SAMPLE, 2)
+
+
+@dataclass(frozen=True)
+class Limits:
+    """The limits of interning, since a text that never repeats costs more: `text_overhead` is bytes of each text."""
+
+    max_keys: int = 1 << 16
+    max_texts_per_key: int = 4096
+    max_text_bytes: int = 32 << 20
+    text_overhead: int = 64
+
+
 _LIMITS = Limits()
 
 
 @dataclass(frozen=True)
 class PerfettoProto:
-    """Writes Perfetto's own format.
-
-    Attributes:
-        compress: whether to wrap the file into gzip.
-    """
+    """Writes Perfetto's own format; with `compress`, wrapped into gzip."""
 
     compress: bool = False
 
@@ -60,17 +128,19 @@ class PerfettoProto:
 
     def notes(self, trace: Trace) -> list[str]:
         """Return a note on weights of samples that the format cannot hold; Perfetto shows everything else."""
-        bounded = bounded_weights(trace.samples)
-        notes = (
-            f"{bounded} call stack samples have another weight in the .pftrace: the weights of one name on one CPU "
-            "add up to a total outside 0 to 2^64 - 1"
-        )
-        return [notes] if bounded else []
+        bounded = _bounded_weights(trace.samples)
+        note = f"{bounded} call stack samples have another weight in the .pftrace: the weights of one name on one CPU "
+        return [note + "add up to a total outside 0 to 2^64 - 1"] if bounded else []
 
     @staticmethod
     def stated_sources(source: Source) -> Any:
-        """Return the inputs that a file states; None if another trace was appended. Raises InputError."""
-        return stated_sources(source)
+        """Return the inputs that a file states; None if it was cut or another trace was appended. Raises InputError."""
+        with source.open() as trace:
+            sources = json_attribute(islice(read_packets(trace), TO_SOURCES), SOURCES)
+        head = source.head()
+        size = len(head.data) if head.complete else source.size
+        endings = tuple(_ending(size - length) for length in range(len(_ending(0)), _ENDING))
+        return sources if head.tail[-_ENDING:].endswith(endings) else None
 
     def write(self, trace: Trace, sink: BinaryIO) -> WriteCounts:
         """Write the whole trace."""
@@ -80,107 +150,122 @@ class PerfettoProto:
             for packets in writing.packets():
                 out.write(packets)
                 size += len(packets)
-            out.write(ending(size))
+            out.write(_ending(size))
         return writing.counts()
+
+
+def _ending(size: int) -> bytes:
+    """Return the last packet of a trace, after `size` bytes."""
+    return b"".join(_attributes({SIZE: size}))
+
+
+def _attributes(values: dict[str, Any]) -> list[bytes]:
+    """Return the packet of the attributes, in chunks, since it may be large."""
+    parts = []
+    for key, value in values.items():
+        shown = wire.utf8(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False))
+        parts += wire.headed(1, [wire.text(1, key), *wire.headed(3, [shown])])
+    return wire.headed(_PACKET, [*wire.headed(_ATTRIBUTES, parts), _STATE])
 
 
 class _Writing:
     """The state of writing one file."""
 
     def __init__(self, trace: Trace) -> None:
-        self._trace = trace
-        self.head = Head(trace)
-        self._track, self._shift = self.head.track, self.head.shift
-        empty = [number for number, text in enumerate(trace.strings) if not text]
-        self._has_text = np.ones(len(trace.strings), np.uint8)
-        self._has_text[empty] = 0
+        self._trace, self._tree = trace, Tree(trace)
+        first, _ = trace.span() or (0, 0)
+        self._first, self._shift = max(first, 0), max(-first, 0)  # ns; Perfetto drops events before 0
+        self._has_text = np.fromiter(map(bool, trace.strings), np.uint8, len(trace.strings))
         # By table of interned data: the strings that are interned already; empty ones never need to be.
         known = 1 - self._has_text
-        self._known = {
-            table: known.copy() for table in (proto.CATEGORIES, proto.NAMES, proto.LOG_BODIES, proto.SOURCES)
-        }
-        self._chunks: dict[tuple[int, int, int, int], bytes] = {}
-        end = wire.integer(proto.TYPE, proto.TYPE_END)
-        self._ends, self._ends_at = _joined(_event_tail(end + track) for track in self.head.tracks())
+        self._known = {table: known.copy() for table in (_CATEGORIES, _NAMES, _LOG_BODIES, _PLACES)}
         self._flows, self._flows_at = _flow_fields(trace)
         self._encoder = self._kernel_encoder()
-        self._interning: Interning = self._encoder or Interner(_LIMITS)
+        self._interning: Any = self._encoder or Interner(_LIMITS)  # both with equal results
         self._annotations = Annotations(self._interning)
-        self._samples = SamplePackets(trace, self.head)
+        self._samples = SamplePackets(trace, self._tree)
+        self._tables: dict[Kind, Any] = {Kind.BEGIN: trace.slices, Kind.INSTANT: trace.instants, Kind.LOG: trace.logs}
         self._written: dict[Kind, int] = defaultdict(int)
+        self._common = lru_cache(_MOST_KNOWN)(self._common_fields)
 
     def _kernel_encoder(self) -> Any:
         """Return the encoder of the kernel for this trace, None if it is not compiled."""
         module = kernel.module("encode")
         if module is None:
             return None
-        tracks = _joined(self.head.tracks())
-        chunks = tracks, (self._ends, self._ends_at), (self._flows, self._flows_at)
-        shared = _share_args(self._trace)
+        tracks = _joined(self._tree.uuid_fields(_TRACK_UUID))
+        end = wire.integer(_TYPE, _END)
+        ends = _joined(_STATE + wire.blob(_TRACK_EVENT, end + track) for track in self._tree.uuid_fields(_TRACK_UUID))
+        chunks = tracks, ends, (self._flows, self._flows_at)
+        # Whether most events share their args with others.
+        size = sum(int(table.args_len.sum(dtype=np.int64)) for table in (self._trace.slices, self._trace.instants))
+        shared = size > 2 * sum(map(len, self._trace.args.parts))
         return module.Encoder(
             self._trace, _EVENT_HEAD, chunks, self._has_text, shift=self._shift, shared=shared, limits=_LIMITS
         )
 
     def counts(self) -> WriteCounts:
-        written = self._written
-        flows = len(self._trace.flows.from_slice)
-        return WriteCounts(
-            slices=written[Kind.BEGIN],
-            instants=written[Kind.INSTANT],
-            counters=written[Kind.COUNTER],
-            flows=flows,
-            samples=written[Kind.SAMPLE],
-            logs=written[Kind.LOG],
-        )
-
-    # -- the events -------------------------------------------------------------------------------------------
+        kinds = Kind.BEGIN, Kind.INSTANT, Kind.COUNTER, Kind.SAMPLE, Kind.LOG
+        slices, instants, counters, samples, logs = (self._written[kind] for kind in kinds)
+        return WriteCounts(slices, instants, counters, len(self._trace.flows.from_slice), samples, logs)
 
     def packets(self) -> Iterator[bytes | memoryview]:
         """Yield all packets but the last one."""
-        yield from self.head.packets()
+        yield from self._head()
         for block in file_order(self._trace):
-            yield from self.block(block)
+            yield from self._block(block)
             self._trace.forget()
 
-    def block(self, order: FileOrder) -> Iterator[bytes | memoryview]:
+    def _head(self) -> Iterator[bytes]:
+        """Yield the packets before the first event: attributes, the window to show first, tracks."""
+        trace, tree = self._trace, self._tree
+        yield wire.blob(_PACKET, _in_sequence(_SEQUENCE, _CLEARED) + wire.integer(_FIRST_PACKET, 1))
+        shown = window(trace)
+        times = (shown[0] + self._shift, shown[1] + self._shift) if shown else ()
+        view: dict[str, Any] = {"expand": expanded(trace, tree)} | ({"window_ns": times} if times else {})
+        # A packet of its own, and the first one, so that it is in the head of the file.
+        yield from _attributes({VIEW: json.dumps(view, ensure_ascii=False)})
+        about = {f"traceconv.{key}": value for key, value in recording_metadata(trace).items()}
+        about |= {SHIFT: self._shift} if self._shift else {}
+        yield from _attributes({**about, **trace.metadata, **attribute_of(trace, tree)})
+        for time, event in zip(times, (_TRACING_STARTED, _TRACING_DISABLED), strict=False):
+            head = wire.integer(_TIMESTAMP, time) + wire.integer(_SEQUENCE_ID, _SEQUENCE)
+            yield wire.blob(_PACKET, head + wire.blob(_SERVICE_EVENT, wire.integer(event, 1)))
+        stamp = wire.integer(_TIMESTAMP, self._first)
+        for fields in tree.descriptors():  # inside of the sequence, all events would be those of the last thread
+            yield wire.blob(_PACKET, stamp + wire.blob(_TRACK_DESCRIPTOR, fields))
+
+    # -- blocks of events ---------------------------------------------------------------------------------------
+
+    def _block(self, order: FileOrder) -> Iterator[bytes | memoryview]:
         """Yield the packets of a block of events, after the packets that they rely on."""
         for kind, count in enumerate(np.bincount(order.kind, minlength=len(Kind)).tolist()):
             self._written[Kind(kind)] += count
         texts = self._event_texts(order)
-        others = self._samples_of(order)
-        packets = self._in_kernel(order, others) if self._encoder else b"".join(self._in_python(order, others))
-        yield self._block_head(texts)
-        yield packets
-
-    def _block_head(self, texts: list[bytes]) -> bytes:
+        places = order.of(Kind.SAMPLE)
+        stamps = wire.integers(_TIMESTAMP, order.ts[places] + self._shift)
+        samples = zip(places.tolist(), self._samples.packets(order.row[places], stamps), strict=True)
+        packets = self._in_kernel(order, samples) if self._encoder else b"".join(self._in_python(order, samples))
         interned = b"".join(texts) + self._interning.take_interned()
-        own = _packet(wire.blob(proto.INTERNED_DATA, interned)) if interned else b""
-        return own + self._samples.take_head()
+        head = wire.blob(_PACKET, wire.blob(_INTERNED_DATA, interned) + _STATE) if interned else b""
+        yield head + self._samples.take_head()
+        yield packets
 
     def _event_texts(self, order: FileOrder) -> list[bytes]:
         """Return the fields that intern categories and names, texts and places of logs that no event before had."""
-        fields = []
-        tables: tuple[Any, ...] = (self._trace.slices, self._trace.instants)
-        rows = [order.row[order.of(kind)] for kind in (Kind.BEGIN, Kind.INSTANT)]
-        categories = [table.category[at] for table, at in zip(tables, rows, strict=True)]
-        names = [table.name[at] for table, at in zip(tables, rows, strict=True)]
-        logs = order.row[order.of(Kind.LOG)]
-        bodies = self._trace.logs.text[logs]
-        for table, strings in ((proto.CATEGORIES, categories), (proto.NAMES, [*names, bodies])):
-            fields += self._new_texts(table, np.concatenate(strings))
-        fields += self._new_texts(proto.LOG_BODIES, bodies)
-        fields += [self._source(string) for string in self._new(proto.SOURCES, self._trace.logs.source[logs])]
-        return fields
+        begins, instants, logs = (order.row[order.of(kind)] for kind in self._tables)
+        slices, points, bodies = self._trace.slices, self._trace.instants, self._trace.logs.text[logs]
+        categories = np.concatenate((slices.category[begins], points.category[instants]))
+        names = np.concatenate((slices.name[begins], points.name[instants], bodies))
+        fields = self._new_texts(_CATEGORIES, categories) + self._new_texts(_NAMES, names)
+        fields += self._new_texts(_LOG_BODIES, bodies)
+        return fields + [self._place(string) for string in self._new(_PLACES, self._trace.logs.source[logs])]
 
     def _new_texts(self, table: int, strings: I32) -> list[bytes]:
         new = self._new(table, strings)
-        texts, utf8, blob, of_text = self._trace.strings, wire.utf8, wire.blob, wire.tag(2, 2)
-        numbers = wire.integers(1, np.array(new, np.int64) + 1)
-        fields = []
-        for number, string in zip(numbers, new, strict=True):
-            text = utf8(texts[string])  # there may be as many of them as events
-            fields.append(blob(table, b"".join((number, of_text, wire.length(len(text)), text))))
-        return fields
+        texts, text, blob = self._trace.strings, wire.text, wire.blob
+        numbers = wire.integers(1, np.array(new, np.int64) + 1)  # there may be as many of them as events
+        return [blob(table, number + text(2, texts[string])) for number, string in zip(numbers, new, strict=True)]
 
     def _new(self, table: int, strings: I32) -> list[int]:
         """Return the strings that are not empty and not interned yet."""
@@ -189,188 +274,105 @@ class _Writing:
         known[new] = 1
         return new
 
-    def _in_kernel(self, order: FileOrder, others: Iterator[tuple[int, bytes]]) -> memoryview:
-        encoder, at = self._encoder, 0
-        kinds, times, rows = map(np.ascontiguousarray, (order.kind, order.ts, order.row))
-        taken = np.flatnonzero(kinds != Kind.SAMPLE)
-        annotations = None
-        while True:
-            at = encoder.encode(kinds, times, rows, at, annotations)
-            if at == len(kinds):
-                packets: memoryview = encoder.take()
-                return packets
-            annotations = None
-            if kinds[at] != Kind.SAMPLE:
-                table = self._with_args()[Kind(kinds[at])]
-                annotations = self._annotated(int(table.args_at[rows[at]]), int(table.args_len[rows[at]]))
-            else:
-                following = int(np.searchsorted(taken, at))
-                end = int(taken[following]) if following < len(taken) else len(kinds)
-                encoder.append(b"".join([packet for _, packet in islice(others, end - at)]))
-                at = end
-
-    def _in_python(self, order: FileOrder, others: Iterator[tuple[int, bytes]]) -> list[bytes]:
-        packets = [b""] * len(order.ts)
-        for place, packet in others:
-            packets[place] = packet
-        annotations = self._annotations_of(order)
-        stamps = wire.integers(proto.TIMESTAMP, order.ts + self._shift)
-        for kind in (Kind.BEGIN, Kind.END, Kind.INSTANT, Kind.COUNTER, Kind.LOG):
-            places = order.of(kind)
-            if len(places):
-                at = places.tolist()
-                args = [annotations[i] for i in at] if kind in self._with_args() else []
-                encoded = self._encoded(kind, order.row[places], [stamps[i] for i in at], args)
-                for i, payload in zip(at, encoded, strict=True):
-                    packets[i] = payload
-        return packets
-
-    def _encoded(self, kind: Kind, rows: I64, stamps: list[bytes], annotations: list[bytes]) -> list[bytes]:
-        """Return the packets of entries of one kind, with their annotations if they have some."""
-        if kind is Kind.BEGIN:
-            return self._begins(rows, stamps, annotations)
-        if kind is Kind.INSTANT:
-            return self._instants(rows, stamps, annotations)
-        if kind is Kind.LOG:
-            return self._logs(rows, stamps, annotations)
-        return self._end_packets(rows, stamps) if kind is Kind.END else self._counters(rows, stamps)
-
-    def _samples_of(self, order: FileOrder) -> Iterator[tuple[int, bytes]]:
-        """Return the packets of the samples, which the kernel leaves out, with their places."""
-        places = order.of(Kind.SAMPLE)
-        if not len(places):
-            return iter(())
-        stamps = wire.integers(proto.TIMESTAMP, order.ts[places] + self._shift)
-        return zip(places.tolist(), self._samples.packets(order.row[places], stamps), strict=True)
-
-    def _with_args(self) -> dict[Kind, Any]:
-        """Return the tables whose rows have args."""
-        return {Kind.BEGIN: self._trace.slices, Kind.INSTANT: self._trace.instants, Kind.LOG: self._trace.logs}
-
-    def _annotations_of(self, order: FileOrder) -> list[bytes]:
-        """Return the encoded args of each entry that has some, in the order of the file."""
-        at, size = np.zeros(len(order.ts), np.int64), np.zeros(len(order.ts), np.int64)
-        for kind, table in self._with_args().items():
-            places = order.of(kind)
-            at[places], size[places] = table.args_at[order.row[places]], table.args_len[order.row[places]]
-        annotations = [b""] * len(order.ts)
-        there = np.flatnonzero(size)
-        annotated = self._annotated
-        for place, start, length in zip(there.tolist(), at[there].tolist(), size[there].tolist(), strict=True):
-            annotations[place] = annotated(start, length)
-        return annotations
-
-    def _annotated(self, at: int, size: int) -> bytes:
-        return self._annotations.encode(self._trace.args.view(at, size)) if size else b""
-
-    def _begins(self, rows: I64, stamps: list[bytes], annotations: list[bytes]) -> list[bytes]:
-        flows = [b""] * len(stamps)
-        if self._flows:
-            bounds = zip(self._flows_at[rows].tolist(), self._flows_at[rows + 1].tolist(), strict=True)
-            flows = [self._flows[first:end] for first, end in bounds]
-        return self._named(proto.TYPE_BEGIN, take(self._trace.slices, rows), stamps, flows, annotations)
-
-    def _instants(self, rows: I64, stamps: list[bytes], annotations: list[bytes]) -> list[bytes]:
-        return self._named(
-            proto.TYPE_INSTANT, take(self._trace.instants, rows), stamps, [b""] * len(stamps), annotations
-        )
-
-    def _named(
-        self, kind: int, table: Slices | Instants, stamps: list[bytes], flows: list[bytes], annotations: list[bytes]
-    ) -> list[bytes]:
-        chunks, new_chunk = self._chunks, self._chunk
-        head, length = _EVENT_HEAD, wire.length
-        packets = []
-        columns = (table.track, table.name, table.category)
-        for stamp, flow, args, track, name, category in zip(
-            stamps, flows, annotations, *(column.tolist() for column in columns), strict=True
-        ):
-            key = (kind, track, name, category)
-            common = chunks.get(key) or new_chunk(*key)
-            # _event_packet, inlined without copies: this runs for every event.
-            event_size = length(len(common) + len(flow) + len(args))
-            inside = len(stamp) + len(head) + len(event_size) + len(common) + len(flow) + len(args)
-            packets.append(b"".join((b"\x0a", length(inside), stamp, head, event_size, common, flow, args)))
-        return packets
-
-    def _chunk(self, kind: int, track: int, name: int, category: int) -> bytes:
-        """Return the fields that events of one track and name share, and cache them."""
-        if len(self._chunks) >= _MAX_CHUNKS:
-            self._chunks.clear()
-        chunk = wire.integer(proto.TYPE, kind) + self._track(track)
-        chunk += self._text_iid(proto.CATEGORY_IID, category) + self._text_iid(proto.NAME_IID, name)
-        self._chunks[kind, track, name, category] = chunk
-        return chunk
-
-    def _text_iid(self, field: int, string: int) -> bytes:
-        return wire.integer(field, string + 1) if self._has_text[string] else b""
-
-    def _end_packets(self, rows: I64, stamps: list[bytes]) -> list[bytes]:
-        tracks = self._trace.slices.track[rows]
-        bounds = zip(self._ends_at[tracks].tolist(), self._ends_at[tracks + 1].tolist(), strict=True)
-        ends = [bytes(self._ends[first:end]) for first, end in bounds]
-        return [
-            b"".join((_PACKET_HEADS[len(stamp) + len(end)], stamp, end))
-            for stamp, end in zip(stamps, ends, strict=True)
-        ]
-
-    def _counters(self, rows: I64, stamps: list[bytes]) -> list[bytes]:
-        table: Counters = take(self._trace.counters, rows)
-        head = wire.integer(proto.TYPE, proto.TYPE_COUNTER)
-        columns = (table.track, table.value, table.integer, table.is_integer)
-        packets = []
-        for stamp, track, value, integer, exact in zip(stamps, *(column.tolist() for column in columns), strict=True):
-            number = (
-                wire.integer(proto.COUNTER_VALUE, integer) if exact else wire.double(proto.DOUBLE_COUNTER_VALUE, value)
-            )
-            packets.append(_event_packet(stamp, head + self._track(track) + number))
-        return packets
-
-    def _logs(self, rows: I64, stamps: list[bytes], annotations: list[bytes]) -> list[bytes]:
-        """Return log entries as instants named by their text, with the fields of Perfetto's table of logs."""
-        table: Logs = take(self._trace.logs, rows)
-        packets = []
-        columns = (table.track, table.level, table.text, table.source)
-        for stamp, args, track, level, text, source in zip(
-            stamps, annotations, *(column.tolist() for column in columns), strict=True
-        ):
-            body = self._text_iid(2, text) + self._text_iid(1, source)
-            message = wire.blob(proto.LOG_MESSAGE, body + wire.integer(3, level))
-            common = (
-                wire.integer(proto.TYPE, proto.TYPE_INSTANT) + self._track(track) + self._text_iid(proto.NAME_IID, text)
-            )
-            packets.append(_event_packet(stamp, common + message + args))
-        return packets
-
-    def _source(self, string: int) -> bytes:
+    def _place(self, string: int) -> bytes:
         """Return the encoded source location, given as "file.cpp:77" or as the name of a logger."""
         text = self._trace.strings[string]
         file, _, line = text.rpartition(":")
         is_line = bool(file) and line.isascii() and line.isdigit() and len(line) < 10
         place = wire.text(2, file) + wire.integer(4, whole(line)) if is_line else wire.text(2, text)
-        return wire.blob(proto.SOURCES, wire.integer(1, string + 1) + place)
+        return wire.blob(_PLACES, wire.integer(1, string + 1) + place)
 
+    def _in_kernel(self, order: FileOrder, samples: Iterator[tuple[int, bytes]]) -> Any:
+        encoder, at = self._encoder, 0
+        kinds, times, rows = map(np.ascontiguousarray, (order.kind, order.ts, order.row))
+        taken = np.flatnonzero(kinds != Kind.SAMPLE)
+        annotations = None
+        while (at := encoder.encode(kinds, times, rows, at, annotations)) < len(kinds):
+            annotations = None
+            if kinds[at] != Kind.SAMPLE:
+                table = self._tables[Kind(kinds[at])]
+                annotations = self._annotated(int(table.args_at[rows[at]]), int(table.args_len[rows[at]]))
+            else:
+                following = int(np.searchsorted(taken, at))
+                end = int(taken[following]) if following < len(taken) else len(kinds)
+                encoder.append(b"".join([packet for _, packet in islice(samples, end - at)]))
+                at = end
+        return encoder.take()
 
-_EVENT_HEAD = proto.STATE + wire.tag(proto.TRACK_EVENT, 2)
+    # -- events without the kernel ------------------------------------------------------------------------------
 
+    def _in_python(self, order: FileOrder, samples: Iterator[tuple[int, bytes]]) -> list[bytes]:
+        packets = [b""] * len(order.ts)
+        for place, packet in samples:
+            packets[place] = packet
+        annotations = self._annotations_of(order)
+        stamps = wire.integers(_TIMESTAMP, order.ts + self._shift)
+        makers = {Kind.BEGIN: self._begins, Kind.END: self._ends, Kind.INSTANT: self._instants}
+        makers |= {Kind.COUNTER: self._counters, Kind.LOG: self._logs}
+        head, varint = _EVENT_HEAD, wire.varint
+        for kind, events_of in makers.items():
+            places = order.of(kind)
+            for place, event in zip(places.tolist(), events_of(order.row[places]), strict=True):
+                event += annotations[place]
+                payload = b"".join((stamps[place], head, varint(len(event)), event))
+                packets[place] = b"".join((b"\x0a", varint(len(payload)), payload))
+        return packets
 
-def _packet(payload: bytes) -> bytes:
-    return wire.packet(payload + proto.STATE)
+    def _annotations_of(self, order: FileOrder) -> list[bytes]:
+        """Return the encoded args of each entry that has some, in the order of the file."""
+        at, size = np.zeros((2, len(order.ts)), np.int64)
+        for kind, table in self._tables.items():
+            places = order.of(kind)
+            at[places], size[places] = table.args_at[order.row[places]], table.args_len[order.row[places]]
+        return [self._annotated(*place) for place in zip(at.tolist(), size.tolist(), strict=True)]
 
+    def _annotated(self, at: int, size: int) -> bytes:
+        return self._annotations.encode(self._trace.args.view(at, size)) if size else b""
 
-#: Tag and length of a packet, by its size, for small ones.
-_PACKET_HEADS = [b"\x0a" + wire.length(size) for size in range(256)]
+    def _begins(self, rows: I64) -> Iterator[bytes]:
+        events, flows = self._named(_BEGIN, take(self._trace.slices, rows)), self._flows
+        if not flows:
+            return events
+        bounds = zip(self._flows_at[rows].tolist(), self._flows_at[rows + 1].tolist(), strict=True)
+        return (event + flows[first:end] for event, (first, end) in zip(events, bounds, strict=True))
 
+    def _instants(self, rows: I64) -> Iterator[bytes]:
+        return self._named(_INSTANT, take(self._trace.instants, rows))
 
-def _event_tail(event: bytes) -> bytes:
-    """Return the bytes of an event packet after its timestamp."""
-    return _EVENT_HEAD + wire.length(len(event)) + event
+    def _named(self, kind: int, table: Slices | Instants) -> Iterator[bytes]:
+        columns = (column.tolist() for column in (table.track, table.name, table.category))
+        return (self._common(kind, *texts) for texts in zip(*columns, strict=True))
 
+    def _common_fields(self, kind: int, track: int, name: int, category: int) -> bytes:
+        """Return the fields that events of one track and name share."""
+        return (
+            self._track_event(kind, track) + self._text_iid(_CATEGORY_IID, category) + self._text_iid(_NAME_IID, name)
+        )
 
-def _event_packet(stamp: bytes, event: bytes) -> bytes:
-    size = wire.length(len(event))
-    whole = wire.length(len(stamp) + len(_EVENT_HEAD) + len(size) + len(event))
-    return b"".join((b"\x0a", whole, stamp, _EVENT_HEAD, size, event))
+    def _text_iid(self, field: int, string: int) -> bytes:
+        return wire.integer(field, string + 1) if self._has_text[string] else b""
+
+    def _ends(self, rows: I64) -> Iterator[bytes]:
+        return (self._track_event(_END, track) for track in self._trace.slices.track[rows].tolist())
+
+    def _track_event(self, kind: int, track: int) -> bytes:
+        return wire.integer(_TYPE, kind) + wire.integer(_TRACK_UUID, self._tree.uuids[track])
+
+    def _counters(self, rows: I64) -> Iterator[bytes]:
+        table: Counters = take(self._trace.counters, rows)
+        columns = (table.track, table.value, table.integer, table.is_integer)
+        for track, value, integer, is_exact in zip(*(column.tolist() for column in columns), strict=True):
+            number = wire.integer(_COUNTER_VALUE, integer) if is_exact else wire.double(_DOUBLE_COUNTER_VALUE, value)
+            yield self._track_event(_COUNTER, track) + number
+
+    def _logs(self, rows: I64) -> Iterator[bytes]:
+        """Yield log entries as instants named by their text, with the fields of Perfetto's table of logs."""
+        table: Logs = take(self._trace.logs, rows)
+        columns = (table.track, table.level, table.text, table.source)
+        for track, level, text, source in zip(*(column.tolist() for column in columns), strict=True):
+            body = self._text_iid(2, text) + self._text_iid(1, source) + wire.integer(3, level)
+            named = self._track_event(_INSTANT, track) + self._text_iid(_NAME_IID, text)
+            yield named + wire.blob(_LOG_MESSAGE, body)
 
 
 def _flow_fields(trace: Trace) -> tuple[bytes, I64]:
@@ -378,18 +380,17 @@ def _flow_fields(trace: Trace) -> tuple[bytes, I64]:
 
     A flow has its row plus 1 as its id.
     """
-    flows, slices = trace.flows, trace.slices
-    if not len(flows.from_slice):
+    origin, target, slices = trace.flows.from_slice, trace.flows.to_slice, trace.slices
+    if not len(origin):
         return b"", np.empty(0, np.int64)
-    origin, target = flows.from_slice, flows.to_slice
     step = slices.ts[target] - slices.ts[origin]
     first = np.where((step < 0) | ((step == 0) & (target < origin)), target, origin)
-    last = flows.from_slice + flows.to_slice - first
+    last = origin + target - first
     # The start and the end of each flow in turn, then sorted by slice.
     at = np.column_stack((first, last)).ravel()
     fields = np.empty((len(at), _FLOW_SIZE), np.uint8)
-    fields[0::2, :_FLOW_TAG_SIZE] = np.frombuffer(wire.tag(proto.FLOW, 1), np.uint8)
-    fields[1::2, :_FLOW_TAG_SIZE] = np.frombuffer(wire.tag(proto.TERMINATING_FLOW, 1), np.uint8)
+    fields[0::2, :_FLOW_TAG_SIZE] = np.frombuffer(wire.tag(_FLOW, 1), np.uint8)
+    fields[1::2, :_FLOW_TAG_SIZE] = np.frombuffer(wire.tag(_TERMINATING_FLOW, 1), np.uint8)
     numbers = np.repeat(np.arange(1, len(first) + 1, dtype="<u8"), 2)
     fields[:, _FLOW_TAG_SIZE:] = numbers.view(np.uint8).reshape(-1, 8)
     counts = np.bincount(at, minlength=len(slices.ts))
@@ -405,7 +406,294 @@ def _joined(chunks: Iterable[bytes]) -> tuple[bytearray, I64]:
     return joined, np.frombuffer(bounds, np.int64)
 
 
-def _share_args(trace: Trace) -> bool:
-    """Return whether most events share their args with others."""
-    size = sum(int(table.args_len.sum(dtype=np.int64)) for table in (trace.slices, trace.instants))
-    return size > 2 * sum(map(len, trace.args.parts))
+# -- call stack samples -----------------------------------------------------------------------------------------------
+
+
+class SamplePackets:
+    """The packets of all samples. Each name needs a sequence, whose default it is, and one more for unknown CPUs."""
+
+    def __init__(self, trace: Trace, tree: Tree) -> None:
+        self._trace = trace
+        self._tasks = {track: tree.task(track) for track in occurring(trace.samples.track)}
+        self._sampling: dict[tuple[int, bool], _Sampling] = {}
+
+    def take_head(self) -> bytes:
+        """Return the packets that must precede those encoded since the last call."""
+        return b"".join([sampling.take_head() for sampling in self._sampling.values()])
+
+    def packets(self, rows: I64, stamps: list[bytes]) -> list[bytes]:
+        """Return the packets of some samples, whose times are encoded."""
+        table: Samples = take(self._trace.samples, rows)
+        stacks = _stack_fields(table.stack)
+        packets = [b""] * len(rows)
+        for name, cpu, places in _by_name_and_cpu(table, np.arange(len(rows))):
+            sampling = self._sampling.get((name, cpu >= 0))
+            if sampling is None:
+                sampling = _Sampling(self._trace, _SEQUENCE + 1 + len(self._sampling), name, cpu >= 0)
+                self._sampling[name, cpu >= 0] = sampling
+            sampling.intern(table.stack[places])
+            counts = sampling.counted(cpu, table.weight[places])
+            columns = places.tolist(), table.track[places].tolist(), stacks[places].tolist(), counts
+            for place, track, stack, count in zip(*columns, strict=True):
+                packets[place] = sampling.sample(stamps[place], self._tasks[track], stack, count)
+        return packets
+
+
+class _Sampling:
+    """The packet sequence of the samples of one name, with or without a known CPU.
+
+    Perfetto has no weight of a sample, but the running total of a CPU; the difference of two is the weight of the
+    second. For a sample without a CPU, Perfetto would draw the total as that of CPU 0. So its total is in the field of
+    follower counts, which Perfetto ignores unless the defaults declare such events. Perfetto v52 creates a row "Cpu 0"
+    for all samples: its name states then that the CPU is not known. The module of a frame has a leading slash there.
+    """
+
+    def __init__(self, trace: Trace, sequence: int, name: int, has_cpu: bool) -> None:
+        self._frames = trace.frames
+        self._state = _in_sequence(sequence)
+        timebase = wire.text(10, (trace.strings[name] or "samples") + ("" if has_cpu else CPU_UNKNOWN))
+        defaults = wire.blob(_DEFAULT_SAMPLE, wire.blob(1, timebase))
+        first = _in_sequence(sequence, _CLEARED) + wire.integer(_FIRST_PACKET, 1)
+        self._head = wire.blob(_PACKET, first + wire.blob(_DEFAULTS, defaults))
+        self._interned: list[bytes] = []
+        self._texts: dict[tuple[int, str], int] = {}
+        self._mappings: dict[str, int] = {}
+        self._known_frames: dict[tuple[str, str], bytes] = {}
+        self._known_stacks: set[int] = set()  # not a mask of all frames: there may be thousands of names
+        self._totals: dict[int, int] = {}
+
+    def take_head(self) -> bytes:
+        """See SamplePackets."""
+        head, self._head = self._head, b""
+        if self._interned:
+            head += wire.blob(_PACKET, self._state + wire.blob(_INTERNED_DATA, b"".join(self._interned)))
+            self._interned = []
+        return head
+
+    def counted(self, cpu: int, weights: I64) -> list[bytes]:
+        """Return the running totals of the next samples on a CPU, encoded, with the CPU if it is known."""
+        totals = _totals(self._totals.get(cpu, 0), weights)
+        self._totals[cpu] = int(totals[-1])
+        if cpu < 0:
+            return wire.integers(7, totals)
+        on_cpu = wire.integer(1, cpu)
+        return [total + on_cpu for total in wire.integers(6, totals)]
+
+    def sample(self, stamp: bytes, task: bytes, stack: bytes, count: bytes) -> bytes:
+        """Return a packet from its encoded fields; `task` is process and thread, `count` is CPU and total."""
+        state = self._state
+        fields = len(task) + len(stack) + len(count)
+        size = wire.varint(fields)
+        inside = len(stamp) + len(state) + len(_SAMPLE_HEAD) + len(size) + fields
+        return b"".join((b"\x0a", wire.varint(inside), stamp, state, _SAMPLE_HEAD, size, task, stack, count))
+
+    def intern(self, stacks: I32) -> None:
+        """Intern the stacks of samples that are new."""
+        new = sorted(set(stacks[stacks >= 0].tolist()) - self._known_stacks)
+        self._known_stacks.update(new)
+        frames, known, numbered = self._frames, self._known_frames, wire.integers(1, np.array(new, np.int64) + 1)
+        for stack, number in zip(new, numbered, strict=True):
+            stack_fields, at = [], stack
+            while at >= 0:
+                frame = frames[at]
+                stack_fields.append(known.get((frame.name, frame.category)) or self._frame(frame.name, frame.category))
+                at = frame.parent
+            stack_fields.append(number)
+            self._interned.append(wire.blob(_CALLSTACKS, b"".join(reversed(stack_fields))))
+
+    def _frame(self, name: str, module: str) -> bytes:
+        """Intern a frame, and return its field in a stack. Perfetto drops frames without a module."""
+        function = self._text(_FUNCTIONS, name)
+        path = [wire.integer(7, self._text(_MAPPING_PATHS, part)) for part in module.strip("/").split("/") if part]
+        mapping = self._number(self._mappings, _MAPPINGS, module, b"".join(path))
+        iid = len(self._known_frames) + 1
+        fields = wire.integer(1, iid) + wire.integer(2, function) + wire.integer(3, mapping) + wire.integer(4, 0)
+        self._interned.append(wire.blob(_FRAMES, fields))
+        field = self._known_frames[name, module] = wire.integer(2, iid)
+        return field
+
+    def _text(self, table: int, text: str) -> int:
+        return self._number(self._texts, table, (table, text), wire.text(2, text))
+
+    def _number(self, known: dict[Any, int], table: int, key: Any, fields: bytes) -> int:
+        """Return the number of what has these fields, which is interned if its key is new."""
+        if key not in known:
+            known[key] = len(known) + 1
+            self._interned.append(wire.blob(table, wire.integer(1, known[key]) + fields))
+        return known[key]
+
+
+def _stack_fields(stacks: I32) -> npt.NDArray[Any]:
+    """Return the field of the stack of each sample; b"" for none."""
+    order = np.argsort(stacks)
+    ascending = stacks[order].astype(np.int64)
+    of_none = int(np.searchsorted(ascending, 0))
+    fields = np.empty(len(stacks), object)
+    fields[order] = [b""] * of_none + wire.integers(4, ascending[of_none:] + 1)
+    return fields
+
+
+def _totals(before: int, weights: I64) -> npt.NDArray[np.uint64]:
+    """Return the running totals after one, limited to the range of the format."""
+    if _fits(before, weights):
+        return np.cumsum(weights.astype(np.uint64), dtype=np.uint64) + np.uint64(before)
+    totals = accumulate(weights.tolist(), lambda total, weight: max(0, min(total + weight, _MAX_TOTAL)), initial=before)
+    return np.array(list(totals)[1:], np.uint64)
+
+
+def _fits(before: int, weights: I64) -> bool:
+    """Return whether all running totals after one are in the range of the format."""
+    return int(np.min(weights)) >= 0 and before + int(np.max(weights)) * len(weights) <= _MAX_TOTAL
+
+
+def _by_name_and_cpu(samples: Samples, order: npt.NDArray[np.intp]) -> Iterator[tuple[int, int, npt.NDArray[np.intp]]]:
+    """Yield name, CPU and rows of the samples that share both, in the given order."""
+    names, cpus = samples.name[order], samples.cpu[order]
+    by_both = np.lexsort((cpus, names))
+    names, cpus = names[by_both], cpus[by_both]
+    begins = np.flatnonzero((np.diff(names) != 0) | (np.diff(cpus) != 0)) + 1
+    for start, stop in pairwise([0, *begins.tolist(), len(order)] if len(order) else []):
+        yield int(names[start]), int(cpus[start]), order[by_both[start:stop]]
+
+
+def _bounded_weights(samples: Samples) -> int:
+    """Return the number of samples whose weight is changed by the range of the totals."""
+    if not len(samples.ts) or _fits(0, samples.weight):
+        return 0
+    groups = _by_name_and_cpu(samples, np.argsort(samples.ts, kind="stable"))
+    weights = [samples.weight[rows] for _, _, rows in groups]
+    written = [np.diff(_totals(0, group), prepend=np.uint64(0)).view(np.int64) for group in weights]
+    return sum(int(np.count_nonzero(after != before)) for after, before in zip(written, weights, strict=True))
+
+
+# -- args ---------------------------------------------------------------------------------------------------------
+
+
+class Interner:
+    """The names and texts of one packet sequence, numbered in the order of their first occurrence in the file."""
+
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+        self._names: dict[bytes, int] = {}
+        self._texts: dict[bytes, int] = {}
+        self._texts_of_key: defaultdict[int, int] = defaultdict(int)
+        self._text_bytes = 0
+        self._fields: list[bytes] = []
+
+    def name(self, key: bytes) -> int:
+        """Return the number of the name of an annotation, 0 if there are too many names."""
+        iid = self._names.get(key, 0)
+        if not iid and len(self._names) < self._limits.max_keys:
+            iid = self._names[key] = len(self._names) + 1
+            self._fields.append(wire.blob(_ANNOTATION_NAMES, wire.integer(1, iid) + wire.blob(2, key)))
+        return iid
+
+    def text(self, value: bytes, key: int) -> int:
+        """Return the number of a text under a key, given by its number; 0 if it is to be written in the event."""
+        if iid := self._texts.get(value):
+            return iid
+        limits = self._limits
+        size = self._text_bytes + len(value) + limits.text_overhead
+        if not key or self._texts_of_key[key] >= limits.max_texts_per_key or size > limits.max_text_bytes:
+            return 0
+        self._text_bytes = size
+        self._texts_of_key[key] += 1
+        iid = self._texts[value] = len(self._texts) + 1
+        self._fields.append(wire.blob(_ANNOTATION_TEXTS, wire.integer(1, iid) + wire.blob(2, value)))
+        return iid
+
+    def take_interned(self) -> bytes:
+        """Return the new fields of InternedData since the last call."""
+        fields, self._fields = self._fields, []
+        return b"".join(fields)
+
+
+class Annotations:
+    """Encodes the args of events of one packet sequence, the bytes of JSON objects, as debug annotations."""
+
+    def __init__(self, interning: Any) -> None:
+        self._interning = interning
+        self._memo: dict[tuple[str, str | bytes], bytes] = {}  # what short values of keys became
+        self._left_inline = 0
+
+    def encode(self, args: bytes | memoryview) -> bytes:
+        """Return the annotation fields of a TrackEvent."""
+        try:
+            members = {key: value if type(value) is str else _dump(value) for key, value in _members(args).items()}
+        except _BROKEN:  # also for numbers beyond a double
+            try:
+                raw_members = _raw_members(bytes(args))
+            except _BROKEN:
+                raw_members = _raw_members(_repaired(bytes(args)))
+            members = {key: bytes(value) for key, value in raw_members.items()}
+        memo, new = self._memo, self._annotation
+        return b"".join([memo.get(member) or new(*member) for member in members.items()])
+
+    def _annotation(self, key: str, value: str | bytes) -> bytes:
+        left_inline = self._left_inline
+        annotation = wire.blob(_ANNOTATION, self._member(key, value, 0))
+        # A text that was written in an event may be interned later, under another key.
+        if left_inline == self._left_inline and len(value) < _SHORT and len(self._memo) < _MOST_KNOWN:
+            self._memo[key, value] = annotation
+        return annotation
+
+    def _member(self, key: str, value: str | bytes, depth: int) -> bytes:
+        """Return the fields of a member of an object, whose value is a text, or JSON."""
+        name = wire.utf8(key)
+        iid = self._interning.name(name)
+        field = wire.integer(_KEY_IID, iid) if iid else wire.blob(_KEY, name)
+        return field + (self._text(value, iid) if isinstance(value, str) else self._value(value, depth, iid))
+
+    def _value(self, raw: bytes, depth: int, key: int) -> bytes:
+        first = raw[:1]
+        if first == b'"':
+            return self._text(_decoded_text(raw), key)
+        if first in (b"{", b"["):
+            return self._nested(raw, depth, key)
+        if first in (b"t", b"f"):
+            return wire.integer(_BOOL, first == b"t")
+        return wire.text(_TEXT, "null") if first == b"n" else _number(raw)
+
+    def _nested(self, raw: bytes, depth: int, key: int) -> bytes:
+        if depth >= _MAX_DEPTH or not raw[1:-1].strip():
+            return wire.blob(_TEXT, raw if depth >= _MAX_DEPTH else raw[:1] + raw[-1:])
+        try:
+            if raw[:1] == b"[":
+                items = [self._value(bytes(item), depth + 1, key) for item in _raw_items(raw)]
+                return b"".join([wire.blob(_ITEM, item) for item in items])
+            members = _raw_members(raw).items()
+        except _BROKEN:
+            return wire.text(_TEXT, raw.decode("utf-8", "replace"))
+        return b"".join([wire.blob(_ENTRY, self._member(name, bytes(value), depth + 1)) for name, value in members])
+
+    def _text(self, value: str, key: int) -> bytes:
+        data = wire.utf8(value)
+        iid = self._interning.text(data, key)
+        self._left_inline += not iid
+        return wire.integer(_TEXT_IID, iid) if iid else wire.blob(_TEXT, data)
+
+
+def _number(raw: bytes) -> bytes:
+    if raw.lstrip(b"-").isdigit():
+        whole = whole_of(raw)
+        return wire.integer(_INT, whole) if whole is not None and fits_int64(whole) else wire.blob(_TEXT, raw)
+    number = double_of(raw.decode("latin-1"))
+    return wire.blob(_TEXT, raw) if number is None else wire.double(_DOUBLE, number)
+
+
+def _decoded_text(raw: bytes) -> str:
+    try:
+        return _text(raw)
+    except _BROKEN:  # a lone surrogate as an escape, or bytes that are not UTF-8
+        return str(json.loads(raw.decode("utf-8", "replace"), strict=False))
+
+
+def _repaired(args: bytes) -> bytes:
+    """Return a valid JSON object for one that strict parsers refuse, or an object that holds its text."""
+    shown = args.decode("utf-8", "replace")
+    numbers: Any = {"parse_constant": str, "parse_float": number_or_text, "parse_int": number_or_text}
+    with suppress(*_BROKEN):
+        members = json.loads(shown, strict=False, **numbers)
+        if isinstance(members, dict):
+            return wire.utf8(json.dumps(members, ensure_ascii=False))
+    return wire.utf8(json.dumps({"args": shown}, ensure_ascii=False))

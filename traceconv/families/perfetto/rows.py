@@ -1,24 +1,27 @@
-"""Collect the events of a Perfetto trace, and add them to the builder at the end.
+"""Collect the events of a Perfetto trace in columns, and add them to the builder at the end.
 
-Clocks, tracks and their parents may be declared anywhere in the file, also after the events. So events are kept in
-columns until everything is known.
+Clocks, tracks and their parents may be declared anywhere in the file, also after the events. So events are kept until
+everything is known. The compiled kernel reads packets with plain track events, nearly all of a large trace.
 """
 
 from __future__ import annotations
 
+import struct
 from array import array
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from enum import IntEnum
-from struct import Struct
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
 from traceconv.families.chrome.flows import FlowSteps
-from traceconv.families.perfetto._clocks import Clocks, moved
-from traceconv.families.perfetto._tracks import Tracks
+from traceconv.families.common.wire_reader import BadWire, as_double, as_text
+from traceconv.families.perfetto.packets import PacketSequence
+from traceconv.families.perfetto.tracks import Clocks, Tracks, moved
+from traceconv.io.packets import Damage, PacketBuffer
 from traceconv.model.builder import Builder
 from traceconv.model.counted import JOINED_ENDS, STATE_ENDS
 from traceconv.model.diagnostics import absent, lost
@@ -32,8 +35,10 @@ HALF_FLOW = absent("perfetto.half_flow", "a flow has only one slice in the file,
 
 _CHUNK = 1 << 13
 _PART_BYTES = 4 << 20
+_ROWS = 1 << 14
+_ARGS_ROOM = 4 << 20
+_MAX_IDS = 1 << 22
 _FEW = 8  # the number of clocks from which on they are sorted; fewer are searched one by one
-_DOUBLE = Struct("<d")
 _Indices = npt.NDArray[np.intp]
 
 
@@ -105,7 +110,6 @@ class Rows:
 
     Attributes:
         args_end: the end of the args of each row in those of the builder.
-        string: a function that interns a string and returns its index.
         counts: whether the row stands for a packet in the balance, or comes in addition to one that does.
         durations, entries, samples: fields of rows of some kinds, by row.
         values: the values of counters, and whether they are integers; counter rows hold the position here as their
@@ -117,25 +121,18 @@ class Rows:
     def __init__(self, out: Builder) -> None:
         self._out = out
         self.string = out.tables.string
-        self.kind = array("B")
-        self.track = array("i")
-        self.ts = array("q")
-        self.clock = array("i")
-        self.name = array("i")
-        self.category = array("i")
-        self.at = array("q")
-        self.counts = array("B")
+        self.kind, self.counts = array("B"), array("B")
+        self.track, self.clock = array("i"), array("i")
+        self.ts, self.at = array("q"), array("q")
+        self.name, self.category = array("i"), array("i")
         self._args = bytearray()  # since the last part
         self.args_size = out.tables.args_part(b"")
         self.args_end = array("q", [self.args_size])
         self.durations: dict[int, int] = {}
-        self.values = array("q")  # integers, or the bits of a double
-        self.is_integer = array("B")
+        self.values, self.is_integer = array("q"), array("B")  # integers, or the bits of a double
         self.entries: dict[int, Entry] = {}
         self.samples: dict[int, Taken] = {}
-        self.flow_row = array("q")
-        self.flow_id = array("q")  # 64 bits, as a signed number
-        self.flow_ends = array("B")
+        self.flow_row, self.flow_id, self.flow_ends = array("q"), array("q"), array("B")  # ids as signed numbers
         self.steps: list[Step] = []
 
     def add(
@@ -185,9 +182,9 @@ class Rows:
     ) -> None:
         """Add a counter value; incremental values of one series and track add up."""
         self.add(Kind.COUNTER, track, time, len(self.values), series, b"", at, counts)
-        whole = isinstance(value, int)
-        self.values.append(int(value) if whole else int.from_bytes(_DOUBLE.pack(value), "little", signed=True))
-        self.is_integer.append(whole)
+        is_integer = isinstance(value, int)
+        self.values.append(int(value) if is_integer else struct.unpack("<q", struct.pack("<d", value))[0])
+        self.is_integer.append(is_integer)
 
     def add_flow(self, id: int, ends: bool) -> None:
         """Add the last row to a flow."""
@@ -198,8 +195,147 @@ class Rows:
     def value(self, place: int) -> float:
         """Return the value of a counter."""
         bits = self.values[place]
-        number: float = bits if self.is_integer[place] else _DOUBLE.unpack(bits.to_bytes(8, "little", signed=True))[0]
-        return number
+        return bits if self.is_integer[place] else as_double(bits % (1 << 64))
+
+
+#: By event type of the file, and a type of the kernel for an instant that becomes a slice.
+_KINDS = np.array([0, Kind.BEGIN, Kind.END, Kind.INSTANT, Kind.COUNTER, Kind.STATE, Kind.SLICE], np.uint8)
+
+
+class PlainPackets:
+    """Reads plain packets into rows, by the kernel module.
+
+    `default_track` and `series` return the number of the default track and that of the counter values of a sequence.
+    """
+
+    def __init__(
+        self,
+        module: Any,
+        rows: Rows,
+        clocks: Clocks,
+        tracks: Tracks,
+        default_track: Callable[[PacketSequence], int],
+        series: Callable[[PacketSequence], int],
+    ) -> None:
+        self._rows, self._clocks, self._tracks = rows, clocks, tracks
+        self._kernel = module
+        self._packets = module.Packets(_ROWS, _ARGS_ROOM, _json_of_double)
+        self._by_slot: list[PacketSequence] = []
+        self._states: dict[int, tuple[object, ...]] = {}
+        self._answers: dict[int, Callable[[PacketSequence, int], int]] = {
+            module.NAME: lambda sequence, iid: sequence.name(iid),
+            module.CATEGORY: lambda sequence, iid: sequence.category((iid,)),
+            module.DEFAULT_TRACK: lambda sequence, _: default_track(sequence),
+            module.SERIES: lambda sequence, _: series(sequence),
+        }
+
+    @property
+    def number(self) -> int:
+        """The number of packets read, in any way."""
+        return int(self._packets.number)
+
+    def pass_over_empty(self, buffer: PacketBuffer) -> int:
+        """Skip the empty packets that come next; return their number."""
+        count = buffer.pass_over_empty()
+        self._packets.number += count
+        return count
+
+    def read(self, buffer: PacketBuffer) -> bytes | Damage | None:
+        """Read packets up to one that is not plain, and return it; or the damage; or None at the end.
+
+        The events before it are in the rows after `flush`.
+        """
+        packets = self._packets
+        while True:
+            ended = packets.run(buffer.data, buffer.at)
+            buffer.at = packets.at
+            if ended == self._kernel.FULL:
+                self.flush()
+                continue
+            if ended == self._kernel.NEED and self._answer(buffer.data):
+                continue
+            begin, end = packets.begin, packets.end
+            if ended == self._kernel.MORE:
+                before = buffer.data
+                frame = buffer.frame()
+                if frame is None or isinstance(frame, Damage):
+                    self.flush()
+                    return frame
+                if buffer.data is not before:
+                    continue
+                begin, end = frame
+            buffer.at = end
+            packets.number += 1
+            return buffer.data[begin:end]
+
+    def _answer(self, data: bytes) -> bool:
+        """Answer a request of the kernel, which reads `data`; return whether the answer is known."""
+        packets = self._packets
+        need, iid = packets.need, packets.key
+        if packets.ids() > _MAX_IDS:
+            packets.forget()
+        try:
+            if need == self._kernel.TRACK:
+                packets.answer(self._tracks.number(iid))
+                return True
+            if need == self._kernel.STRING:
+                text = data[iid : iid + packets.slot]
+                packets.answer_string(text, self._rows.string(as_text(text)))
+                return True
+            sequence = self._by_slot[packets.slot]
+            if need in self._answers:
+                packets.answer(self._answers[need](sequence, iid))
+                return True
+            if (known := sequence.known(need == self._kernel.KEY, iid)) is not None:
+                packets.answer_text(known)
+            return known is not None
+        except BadWire:  # counted when the whole packet is read
+            return False
+
+    def update(self, sequences: Iterable[PacketSequence]) -> None:
+        """Pass the state of sequences, which a packet may have changed, to the kernel."""
+        packets = self._packets
+        for sequence in sequences:
+            odd = not sequence.has_packets or self._clocks.is_incremental(sequence.clock)
+            state = sequence.version, sequence.clock, sequence.cleared, sequence.track, sequence.thread, odd
+            if self._states.get(sequence.number) == state:
+                continue
+            self._states[sequence.number] = state
+            if odd:
+                packets.set_sequence(sequence.number, -1)
+                continue
+            # A new slot, without cached state.
+            self._by_slot.append(sequence)
+            packets.set_sequence(sequence.number, packets.add_slot(sequence.clock, sequence.cleared))
+
+    def flush(self) -> None:
+        """Move the events that the kernel read into the rows."""
+        rows, packets = self._rows, self._packets
+        if not packets.count:
+            return
+        before = len(rows.kind)
+        kind, track, ts, clock, name, category, at, args_end = packets.fields[:, : packets.count]
+        kinds = _KINDS[kind]
+        name = np.where(kinds == Kind.COUNTER, name + len(rows.values), name)
+        rows.kind.frombytes(kinds.tobytes())
+        rows.ts.frombytes(ts.tobytes())
+        rows.at.frombytes(at.tobytes())
+        for column, value in ((rows.track, track), (rows.clock, clock), (rows.name, name), (rows.category, category)):
+            column.frombytes(value.astype(np.int32).tobytes())
+        rows.counts.frombytes(b"\x01" * packets.count)
+        rows.args_end.frombytes((args_end + rows.args_size).tobytes())
+        rows.keep_args(memoryview(packets.args)[: packets.args_size])
+        rows.values.frombytes(packets.values[: packets.value_count].tobytes())
+        rows.is_integer.frombytes(packets.kinds[: packets.value_count].tobytes())
+        row, id, ends = packets.flows[:, : packets.flow_count]
+        rows.flow_row.frombytes((row + before).tobytes())
+        rows.flow_id.frombytes(id.tobytes())
+        rows.flow_ends.frombytes(ends.astype(np.uint8).tobytes())
+        packets.clear()
+
+
+def _json_of_double(bits: int) -> bytes:
+    return msgspec.json.encode(as_double(bits))
 
 
 class Emission:
@@ -211,11 +347,7 @@ class Emission:
         self._beside: dict[tuple[TrackId, TrackKind], TrackId] = {}
 
     def run(self, shifts: Iterable[Shift]) -> None:
-        """Add times, tracks, events, flows.
-
-        Args:
-            shifts: the offsets to subtract from times.
-        """
+        """Add times, tracks, events, flows; subtract offsets from the times."""
         rows = self._rows
         kept = self._to_trace_time(shifts)
         threads = self._tracks.sampled_threads(dict.fromkeys(sample.thread for sample in rows.samples.values()))
@@ -227,11 +359,7 @@ class Emission:
         self._args = self._out.tables.kept_args()
         self._marks(np.flatnonzero(kept & (kinds <= Kind.END)))
         self._instants(np.flatnonzero(kept & (kinds == Kind.INSTANT)))
-        for kind, handle in (
-            (Kind.SLICE, self._slice),
-            (Kind.LOG, self._log),
-            (Kind.SAMPLE, self._sample),
-        ):
+        for kind, handle in ((Kind.SLICE, self._slice), (Kind.LOG, self._log), (Kind.SAMPLE, self._sample)):
             for row in self._each(np.flatnonzero(kept & (kinds == kind))):
                 handle(row)
         self._counters(np.flatnonzero(kept & (kinds == Kind.COUNTER)))
@@ -241,7 +369,7 @@ class Emission:
         self._old_flows(kept)
 
     def _to_trace_time(self, shifts: Iterable[Shift]) -> npt.NDArray[np.bool_]:
-        """Convert all times to the clock of the trace; return a mask of the rows with a known time."""
+        """Convert all times to the clock of the trace; return which rows have a known time."""
         rows = self._rows
         self._ts = np.array(rows.ts, np.int64)
         clock, counts = np.frombuffer(rows.clock, np.int32), np.frombuffer(rows.counts, np.uint8)
@@ -265,7 +393,6 @@ class Emission:
     def _each(self, indices: _Indices) -> Iterator[Row]:
         """Yield the rows with given numbers."""
         rows = self._rows
-        args_of = self._args.get
         ends = np.frombuffer(rows.args_end, np.int64)
         columns = [
             np.frombuffer(column, column.typecode)
@@ -277,7 +404,7 @@ class Emission:
             for index, ts, begin, end, kind, track, name, category, at, counts in zip(
                 *(column.tolist() for column in picked), strict=True
             ):
-                yield Row(index, kind, track, ts, name, category, args_of(begin, end - begin), at, counts)
+                yield Row(index, kind, track, ts, name, category, self._args.get(begin, end - begin), at, counts)
 
     # -- tracks -----------------------------------------------------------------------------------------------
 
@@ -310,33 +437,23 @@ class Emission:
     # -- events -----------------------------------------------------------------------------------------------
 
     def _marks(self, indices: _Indices) -> None:
-        rows = self._rows
-        ends = np.frombuffer(rows.args_end, np.int64)
-        is_begin = np.frombuffer(rows.kind, np.uint8)[indices] == Kind.BEGIN
-        self._out.bulk.begins_and_ends(
-            self._drawn_tracks(indices),
-            self._ts[indices],
-            is_begin.astype(np.uint8),
-            np.frombuffer(rows.name, np.int32)[indices],
-            np.where(is_begin, np.frombuffer(rows.category, np.int32)[indices], 0).astype(np.int32),
-            ends[indices],
-            (ends[indices + 1] - ends[indices]).astype(np.int32),
-            np.frombuffer(rows.at, np.int64)[indices],
-        )
+        is_begin = np.frombuffer(self._rows.kind, np.uint8)[indices] == Kind.BEGIN
+        track, ts, name, category, *rest = self._columns(indices)
+        category = np.where(is_begin, category, 0).astype(np.int32)
+        self._out.bulk.begins_and_ends(track, ts, is_begin.astype(np.uint8), name, category, *rest)
 
     def _instants(self, indices: _Indices) -> None:
+        self._out.bulk.instants(*self._columns(indices))
+        self._out.balance.written += int(np.frombuffer(self._rows.counts, np.uint8)[indices].sum())
+
+    def _columns(self, indices: _Indices) -> tuple[npt.NDArray[Any], ...]:
+        """Return track, time, name, category, place and length of args, and number of rows."""
         rows = self._rows
         ends = np.frombuffer(rows.args_end, np.int64)
-        self._out.bulk.instants(
-            self._drawn_tracks(indices),
-            self._ts[indices],
-            np.frombuffer(rows.name, np.int32)[indices],
-            np.frombuffer(rows.category, np.int32)[indices],
-            ends[indices],
-            (ends[indices + 1] - ends[indices]).astype(np.int32),
-            np.frombuffer(rows.at, np.int64)[indices],
-        )
-        self._out.balance.written += int(np.frombuffer(rows.counts, np.uint8)[indices].sum())
+        name, category = (np.frombuffer(column, np.int32)[indices] for column in (rows.name, rows.category))
+        lengths = (ends[indices + 1] - ends[indices]).astype(np.int32)
+        at = np.frombuffer(rows.at, np.int64)[indices]
+        return self._drawn_tracks(indices), self._ts[indices], name, category, ends[indices], lengths, at
 
     def _slice(self, row: Row) -> None:
         name, category = self._strings[row.name], self._strings[row.category]
@@ -395,10 +512,8 @@ class Emission:
         order = np.lexsort((indices, self._ts[indices], np.array(self._rows.track, np.int32)[indices]))
         before: Row | None = None
         for row in self._each(indices[order]):
-            if before is not None and before.track == row.track:
-                self._state(before, row.ts)
-            elif before is not None:
-                self._state(before, None)
+            if before is not None:
+                self._state(before, row.ts if before.track == row.track else None)
             before = row
         if before is not None:
             self._state(before, None)

@@ -1,8 +1,4 @@
-"""Encode protobuf's wire format, as far as trace packets need it.
-
-A field is a tag (number * 8 + wire type) and a value: varint (type 0), 64 bits little endian (1), or a length and
-bytes (2). See protobuf.dev/programming-guides/encoding.
-"""
+"""Write protobuf's wire format, which `wire_reader` describes, as far as trace packets need it."""
 
 from __future__ import annotations
 
@@ -14,19 +10,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-_PACKET = b"\x0a"  # Trace.packet = 1
 _MAX_VARINT = 10
 _SURROGATE = re.compile("[\ud800-\udfff]")
-
-
 _STEP = 1 << 14
 _LOW, _HIGH = np.divmod(np.arange(_STEP, dtype=np.uint16), 128)[::-1]
 #: The varints of values below _STEP, in two bytes; no byte is 0, which would end a text of numpy.
 _CONTINUED: list[bytes] = (_LOW | 0x80 | (_HIGH | 0x80) << 8).astype("<u2").view("S2").tolist()
 _SMALL: list[bytes] = (_LOW | 0x80 | _HIGH << 8).astype("<u2").view("S2").tolist()
 _SMALL[:128] = [bytes([value]) for value in range(128)]
-
-
 #: More runs of values of equal size than this are not read one after the other.
 _MANY_RUNS = 64
 
@@ -35,19 +26,12 @@ def varint(value: int) -> bytes:
     """Return a varint; a negative number as 64-bit two's complement, like protobuf's int32 and int64."""
     if 0 <= value < _STEP:
         return _SMALL[value]
-    if 0 < value < _STEP * _STEP:
-        return _CONTINUED[value % _STEP] + _SMALL[value // _STEP]
     value &= 2**64 - 1
     out = b""
     while value >= _STEP:
         out += _CONTINUED[value % _STEP]
         value //= _STEP
     return out + _SMALL[value]
-
-
-def length(size: int) -> bytes:
-    """Return the varint of a length; small ones come from a table."""
-    return _SMALL[size] if size < _STEP else varint(size)
 
 
 def tag(field: int, wire_type: int) -> bytes:
@@ -62,12 +46,12 @@ def integer(field: int, value: int) -> bytes:
 
 def blob(field: int, data: bytes) -> bytes:
     """Return a bytes, string or message field."""
-    return tag(field, 2) + length(len(data)) + data
+    return tag(field, 2) + varint(len(data)) + data
 
 
 def headed(field: int, chunks: list[bytes]) -> list[bytes]:
     """Return a field of large data, whose chunks are not copied."""
-    return [tag(field, 2) + length(sum(map(len, chunks))), *chunks]
+    return [tag(field, 2) + varint(sum(map(len, chunks))), *chunks]
 
 
 def text(field: int, value: str) -> bytes:
@@ -78,11 +62,6 @@ def text(field: int, value: str) -> bytes:
 def double(field: int, value: float) -> bytes:
     """Return a double field."""
     return tag(field, 1) + struct.pack("<d", value)
-
-
-def packet(payload: bytes) -> bytes:
-    """Return a packet with tag and length."""
-    return b"".join((_PACKET, length(len(payload)), payload))
 
 
 def utf8(value: str) -> bytes:

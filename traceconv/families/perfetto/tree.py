@@ -1,0 +1,653 @@
+"""The tracks of a Perfetto trace as they are written: arranged for the UI, described in packets, with their inputs.
+
+The UI (v52) sorts the tracks of a process: threads first, then all others by name; a stated order counts only below
+plain groups. Groups are collapsed at first, a single node at the top is expanded. So:
+
+- Tracks of an input outside of processes are moved into its process, if it has only one; except for Perfetto traces,
+  which state their nesting.
+- A group of one track is left out, and the track gets the names of both. So are two such groups inside each other.
+- Counters are put into a group of their own, behind the other tracks.
+- Tracks and groups of a process without slices get a name that sorts behind the others.
+- The UI puts tracks at the top that have events and no tracks inside them into "Global Track Events", which does not
+  say what they are. So they get a group with the name of their input; except for those of Perfetto traces.
+
+An attribute of the trace states what answers need of its inputs: the input of each track, and how events were counted.
+It is JSON: {"sources": [{"without_periods": ["cycles"]}, ...], "tracks": {"1": [uuid, ...]}, ...}. A track that is not
+in it is of the first input. In "carries", a thread that several inputs recorded one after the other has
+[uuid, table, input, time (ns) from which rows of the table are of it]. "synthetic" has the tracks without real times,
+beside others that have them, and "doubts" a list [uuid, "not aligned"] for each track whose name in the file ends in
+doubts. Without the attribute, answers would attribute costs by guesses.
+
+An output that was made of outputs states the inputs of these. Then each source has its name and format, and in "placed"
+how it was placed: in the output that held it, in the one that held that, and so on, as indices into "placings".
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from array import array
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from json.encoder import encode_basestring_ascii
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from traceconv.families.common import wire_writer as wire
+from traceconv.families.common.wire_reader import Message, Value
+from traceconv.families.importer import extras
+from traceconv.families.index import FORMATS
+from traceconv.families.registry import importer_class
+from traceconv.model.clocks import Verdict
+from traceconv.model.marks import JOINT
+from traceconv.model.ordering import chunks, occurring
+from traceconv.model.placing import Placing
+from traceconv.model.stated import by_stated_inputs, placings_of
+from traceconv.model.trace import I32, I64, NO_TRACK, TIMED, Layer, SourceInfo, Trace, TrackKind, topmost
+from traceconv.model.tracks import NO_NUMBER
+from traceconv.writers.ids import Identities, numbered, with_doubts
+
+Mask = npt.NDArray[np.bool_]
+
+#: The attributes with the files that an output was made of, with its clock as `ClockDomain.describe` says it, with the
+#: first view, and with the offset that was added to all times (ns).
+SOURCES, CLOCK, VIEW, SHIFT = "traceconv.sources", "traceconv.clock", "traceconv.view", "traceconv.time_shift_ns"
+#: The attribute in its last packet: how many bytes come before.
+SIZE = "traceconv.size"
+#: The packets of such a trace up to SOURCES: the first one, the view, the attributes.
+TO_SOURCES = 3
+#: The attribute about inputs, and what it may state of each.
+INPUTS = "traceconv.inputs"
+STATED_TEXTS = ("without_periods", "sampled")
+STATED_CATEGORY = "join_category"
+
+_FORMAT = "perfetto"
+_PROCESS, _THREAD, _COUNTER = TrackKind.PROCESS, TrackKind.THREAD, TrackKind.COUNTER
+COUNTERS = "Counters"
+#: The prefix of names that sort behind names that start with a letter.
+_LATE = "· "
+#: The most nested groups that are left out, such as a device and a context: longer chains would give endless names.
+_MOST_JOINED = 2
+#: For tracks outside of the groups of inputs.
+_NO_INPUT = -1
+#: The approximate number of rows of a screen.
+_ROWS = 30
+_ROOT_UUID = 0
+_ATTRIBUTES = 126  # of TracePacket
+_LONG_PATH = 1000
+
+# TrackDescriptor, and values of it
+_UUID, _NAME, _PROCESS_FIELD, _THREAD_FIELD, _PARENT, _COUNTER_FIELD, _CHILD_ORDERING = 1, 2, 3, 4, 5, 8, 11
+_ORDER_RANK, _DESCRIPTION, _MERGE_BEHAVIOR, _MERGE_KEY, _PROCESS_ORDERING, _THREAD_ORDERING = 12, 14, 15, 17, 19, 20
+_UNITS = {"ns": 1, "count": 2, "bytes": 3}
+#: The stated order of the tracks inside one; and that the tracks of one key are drawn in one row.
+_ORDERED = wire.integer(_CHILD_ORDERING, 3)
+_MERGED_BY_KEY = wire.integer(_MERGE_BEHAVIOR, 3)
+
+
+class Arrangement:
+    """The displayed tree of tracks.
+
+    Attributes:
+        left_out: the groups that are left out.
+        counted: the tracks that have a group for their counters, with the position of that group: the last one.
+        joined_doubts: the doubts of the tracks that have the name of a left-out group, too.
+        inputs: the inputs, also those that an output of traceconv states, that have a group for their tracks at the
+            top, with the name of the group.
+        mains: by track, the one whose row it is drawn in: itself, or the main track of a lane.
+        positions: by track, its position among its siblings, which Perfetto uses below plain groups.
+    """
+
+    def __init__(self, trace: Trace, ids: Identities) -> None:
+        self._tracks, self._ids = trace.tracks, ids
+        self._kind, self._own_descriptions = trace.tracks.column("kind"), trace.tracks.texts("description")
+        own, lane_of = np.arange(len(ids), dtype=np.int32), trace.tracks.column("lane_of")
+        self.mains: I32 = np.where((lane_of == NO_TRACK) | ids.native[lane_of], own, lane_of)
+        self._has_row = self.mains == own
+        self._is_plain = ~ids.native & (self._kind != _COUNTER)
+        self._parents = ids.parent.copy()
+        self.positions = ids.position.copy()
+        self._names: dict[int, str] = {}
+        self.joined_doubts: dict[int, tuple[str, ...]] = {}
+        self._descriptions: dict[int, str] = {}
+        self._moved, self._late = np.zeros(len(ids), bool), np.zeros(len(ids), bool)
+        self.left_out: set[int] = set()
+        self.counted: dict[int, int] = {}
+        self.inputs: dict[int, str] = {}
+        self._input_of = np.full(len(ids), _NO_INPUT, np.int32)
+        self._has_events = self._with_rows_of(*(getattr(trace, name).track for name in TIMED))
+        self._into_processes(trace)
+        self._without_groups_of_one()
+        self._group_counters()
+        self._late_names(self._with_rows_of(trace.slices.track))
+        self._group_by_input(by_stated_inputs(trace))
+        self._order()
+
+    def _with_rows_of(self, *columns: I32) -> Mask:
+        """Return which tracks are drawn with the events of these columns of tracks."""
+        mask = np.zeros(len(self.mains), bool)
+        for column in columns:
+            mask[self.mains[occurring(column)]] = True
+        return mask
+
+    @property
+    def parents(self) -> I32:
+        """The displayed parents of all tracks; NO_TRACK at the top."""
+        return self._parents[self.mains]
+
+    @property
+    def inputs_of(self) -> I32:
+        """The inputs in whose groups the tracks are; below 0 for tracks that are in none."""
+        return self._input_of[self.mains]
+
+    def parent(self, index: int) -> int:
+        """Return the displayed parent of a track, NO_TRACK at the top."""
+        return int(self._parents[self.mains[index]])
+
+    def input_of(self, index: int) -> int:
+        """Return the input in whose group a track is; below 0 for none."""
+        return int(self._input_of[self.mains[index]])
+
+    def name(self, index: int) -> str:
+        """Return the displayed name of a track, with its doubts."""
+        doubts = self.doubts(index)
+        return with_doubts(self._name(index), self._tracks[index], doubts) if doubts else self._name(index)
+
+    def doubts(self, index: int) -> tuple[str, ...]:
+        """Return the doubts behind the name of a track, with those of left-out groups around it."""
+        main = int(self.mains[index])
+        track = self._tracks.special_of(main)
+        return self.joined_doubts.get(main) or (track.doubts if track else ())
+
+    def _name(self, index: int) -> str:
+        """Return the displayed name of a track without its doubts."""
+        main = int(self.mains[index])
+        if main in self._names:
+            name = self._names[main]
+        elif track := self._tracks.special_of(main):
+            labels = () if self._ids.native[main] else track.labels
+            name = ", ".join([track.shown or self._ids.names[main], *labels])
+        else:
+            name = self._ids.names[main]
+        return _LATE + name.removeprefix(_LATE) if self._late[main] else name
+
+    def description(self, index: int) -> str:
+        """Return the help text of a track, with those of left-out groups around it."""
+        return self._descriptions.get(index) or self._own_descriptions[index]
+
+    def group_name(self, index: int) -> str:
+        """Return the name of the group of the counters of a track."""
+        return f"{_LATE}{COUNTERS}" if self._ids.native[index] else COUNTERS
+
+    def _into_processes(self, trace: Trace) -> None:
+        source, process = trace.tracks.column("source"), self._ids.process
+        in_process = self._kind[process] == _PROCESS
+        first, last = np.full(len(trace.sources), len(process)), np.full(len(trace.sources), NO_TRACK)
+        np.minimum.at(first, source[in_process], process[in_process])
+        np.maximum.at(last, source[in_process], process[in_process])
+        has_only = (first == last) & np.array([info.format != _FORMAT for info in trace.sources], bool)
+        is_of_system = (self._kind == _PROCESS) | (self._kind == _THREAD)
+        self._moved = (self._parents == NO_TRACK) & ~self._ids.native & ~is_of_system & has_only[source]
+        self._parents[self._moved] = first[source[self._moved]]
+
+    def _child_counts(self, among: Mask) -> I64:
+        """Return the number of `among` those tracks below each track."""
+        above = self._parents[among]
+        return np.bincount(above[above != NO_TRACK], minlength=len(self._parents))
+
+    def _without_groups_of_one(self) -> None:
+        only_child = np.full(len(self._parents), NO_TRACK, np.int32)
+        rows = np.flatnonzero(self._has_row & (self._parents != NO_TRACK))
+        only_child[self._parents[rows]] = rows
+        has_one = self._has_row & (self._child_counts(self._has_row) == 1) & (self._parents != NO_TRACK)
+        groups = has_one & ~self._has_events & self._is_plain & self._is_plain[only_child]
+        joined: defaultdict[int, int] = defaultdict(int)
+        self._renamed: list[int] = []
+        for group in np.flatnonzero(groups).tolist():
+            only = int(only_child[group])
+            if joined[group] < _MOST_JOINED:
+                joined[only] = joined[group] + 1
+                self.left_out.add(group)
+                self._renamed.append(only)
+                self._parents[only] = self._parents[group]
+                self.positions[only] = self.positions[group]
+                self._moved[only] |= self._moved[group]
+                above, name = self._name(group), self._name(only)
+                self._names[only] = name if name.startswith(above) else f"{above}{JOINT}{name}"
+                self.joined_doubts[only] = tuple(dict.fromkeys((*self.doubts(group), *self.doubts(only))))
+                texts = self.description(group), self.description(only)
+                self._descriptions[only] = "\n".join(filter(None, texts))
+
+    def _group_counters(self) -> None:
+        counters = self._child_counts(self._has_row & (self._kind == _COUNTER))
+        others = self._child_counts(self._has_row) - counters
+        can_group = ~(self._ids.native & (self._kind == _THREAD))
+        is_counted = can_group & (counters > 0) & ((others > 0) | self._has_events)
+        rows = np.flatnonzero(self._has_row & (self._parents != NO_TRACK))
+        self.counted = dict.fromkeys(self._parents[rows[is_counted[self._parents[rows]]]].tolist(), 0)
+
+    def _late_names(self, shows: Mask) -> None:
+        """Mark the tracks without slices that have siblings with slices, by which tracks are drawn with slices."""
+        parents, is_shown, has_row = self._parents.data, shows.data, self._has_row.data
+        for number in range(len(shows) - 1, -1, -1):
+            if is_shown[number] and has_row[number] and parents[number] != NO_TRACK:
+                is_shown[parents[number]] = True
+        above = self._parents
+        beside = (above != NO_TRACK) & shows[above] & self._ids.native[above] & (self._kind[above] != _THREAD)
+        self._late = self._has_row & beside & ~shows & self._is_plain
+        self._late[list(self.left_out)] = False
+
+    def _group_by_input(self, trace: Trace) -> None:
+        source = trace.tracks.column("source")
+        can_group = np.array([info.format != _FORMAT for info in trace.sources], bool)[source]
+        is_alone = self._has_row & self._has_events & (self._child_counts(self._has_row) == 0)
+        grouped = is_alone & (self._parents == NO_TRACK) & ~self._ids.native & can_group
+        self._input_of[grouped] = source[grouped]
+        for number in dict.fromkeys(source[grouped].tolist()):
+            self.inputs[number] = os.path.basename(trace.sources[number].name)
+
+    def _order(self) -> None:
+        """Renumber the positions of siblings after changes."""
+        parents, inputs, mains = self.parents, self.inputs_of, self.mains
+        has_changed = np.zeros(len(parents) + 1, bool)  # the last one is for NO_TRACK
+        has_changed[[NO_TRACK, *self.counted, *map(self.parent, self._renamed)]] = True
+        has_changed[parents[self._moved]] = True
+        is_counted = np.zeros(len(parents) + 1, bool)
+        is_counted[list(self.counted)] = True
+        takes_part = has_changed[parents]
+        takes_part[list(self.left_out)] = False
+        is_grouped = (self._kind == _COUNTER) & is_counted[parents]
+        first = takes_part & ~is_grouped & (inputs == _NO_INPUT) & (parents != NO_TRACK)
+        counts = np.bincount(parents[first], minlength=len(parents))
+        self.counted = {parent: int(counts[parent]) for parent in self.counted}
+        rows = np.flatnonzero(takes_part)
+        parents, is_grouped, inputs, mains = parents[rows], is_grouped[rows], inputs[rows], mains[rows]
+        siblings = inputs, is_grouped, parents
+        order = np.lexsort((rows, mains, self.positions[mains], self._moved[mains], self._late[mains], *siblings))
+        self.positions[rows] = numbered(order, *siblings)
+
+
+class Tree:
+    """The tracks of a file: numbered, arranged and described.
+
+    Attributes:
+        ids: the identity of each track.
+        uuids: the uuid of each track.
+        shown: their arrangement.
+    """
+
+    def __init__(self, trace: Trace) -> None:
+        self._trace, self._kind = trace, trace.tracks.column("kind")
+        self.ids = Identities(trace)
+        self.uuids = track_uuids(trace)
+        self.shown = Arrangement(trace, self.ids)
+
+    def uuid_fields(self, field: int) -> Iterator[bytes]:
+        """Yield a field with the uuid of each track."""
+        return _integers(field, np.asarray(self.uuids, np.int64))
+
+    def task(self, index: int) -> bytes:
+        """Return the fields of process and thread for samples on a track."""
+        identity = self.ids[index]
+        tid = identity.pid if self._trace.tracks[index].kind is _PROCESS else identity.tid
+        return wire.integer(2, identity.pid) + wire.integer(3, tid)
+
+    def descriptors(self) -> Iterator[bytes]:
+        """Yield the fields of all track descriptors."""
+        # Perfetto sorts processes and threads by rank from v57 on, and the other tracks in all versions.
+        ordered = wire.integer(_PROCESS_ORDERING, 1) + wire.integer(_THREAD_ORDERING, 1)
+        yield wire.integer(_UUID, _ROOT_UUID) + _ORDERED + ordered
+        shown = self.shown
+        yield from map(self._input, shown.inputs)
+        rows, natives = self._trace.tracks.column("lane_of"), self.ids.native.data
+        rows = np.where(rows == NO_TRACK, np.arange(len(rows)), rows)
+        is_thread = (self.ids.native & (self._kind != _PROCESS) & (self._kind != _COUNTER)).data
+        columns = (
+            self.uuid_fields(_UUID),
+            _integers(1, self.ids.pid),
+            _integers(2, self.ids.tid),
+            _integers(_ORDER_RANK, shown.positions),
+        )
+        for index, (uuid, pid, tid, rank) in enumerate(zip(*columns, strict=True)):
+            if index in shown.left_out:
+                continue
+            is_native = bool(natives[index])
+            if is_native and self.ids.process[index] == index and self._kind[index] != _PROCESS:
+                process = _hash(["process of", str(self.uuids[index])])  # a sampled track without a process
+                yield wire.integer(_UUID, process) + self._process_field(index)
+            kind = self._thread_field(index, pid + tid) if is_thread[index] else self._kind_fields(index, is_native)
+            fields = [uuid, kind, _ORDERED, rank]
+            if description := shown.description(index):
+                fields.append(wire.text(_DESCRIPTION, description))
+            if not is_native:  # Perfetto draws siblings with equal keys in one row, whatever their names: lanes
+                fields += _MERGED_BY_KEY, wire.integer(_MERGE_KEY, self.uuids[rows[index]])
+            yield b"".join(fields)
+        yield from map(self._counters, shown.counted)
+
+    def input_uuid(self, number: int) -> int:
+        """Return the uuid of the group of an input."""
+        return _hash(["tracks of", str(number), self.shown.inputs[number]])
+
+    def _input(self, number: int) -> bytes:
+        """Return the descriptor of the group of an input, which is apart from a group of the same name."""
+        uuid = self.input_uuid(number)
+        fields = wire.integer(_UUID, uuid) + wire.text(_NAME, self.shown.inputs[number]) + _ORDERED
+        return fields + _MERGED_BY_KEY + wire.integer(_MERGE_KEY, uuid)
+
+    def _counters(self, index: int) -> bytes:
+        """Return the descriptor of the group of counters of a track."""
+        fields = wire.integer(_UUID, self._counters_uuid(index)) + wire.integer(_PARENT, self.uuids[index])
+        fields += wire.text(_NAME, self.shown.group_name(index)) + _ORDERED
+        return fields + wire.integer(_ORDER_RANK, self.shown.counted[index])
+
+    def _counters_uuid(self, index: int) -> int:
+        return _hash(["counters of", str(self.uuids[index])])
+
+    def _process_field(self, index: int) -> bytes:
+        track, name = self._trace.tracks.special_of(index), self.ids.title(index)
+        process = wire.integer(1, int(self.ids.pid[index]))
+        if name:
+            process += wire.text(6, name)
+        for label in [*self.ids.groups_above(index), *(track.labels if track else ())]:
+            process += wire.text(8, label)
+        return wire.blob(_PROCESS_FIELD, process)
+
+    def _thread_field(self, index: int, numbers: bytes) -> bytes:
+        name = self.ids.title(index)
+        return wire.blob(_THREAD_FIELD, numbers + wire.text(5, name) if name else numbers)
+
+    def _kind_fields(self, index: int, is_native: bool) -> bytes:
+        kind = self._kind[index]
+        if is_native and kind == _PROCESS:
+            return self._process_field(index)
+        fields = wire.text(_NAME, self.shown.name(index))
+        parent, number = self.shown.parent(index), self.shown.input_of(index)
+        if parent != NO_TRACK:
+            is_grouped = kind == _COUNTER and parent in self.shown.counted
+            fields += wire.integer(_PARENT, self._counters_uuid(parent) if is_grouped else self.uuids[parent])
+        elif number != _NO_INPUT:
+            fields += wire.integer(_PARENT, self.input_uuid(number))
+        if kind == _COUNTER:
+            unit = self._trace.tracks[index].unit
+            known = wire.integer(3, _UNITS[unit]) if unit in _UNITS else wire.text(6, unit) if unit else b""
+            fields += wire.blob(_COUNTER_FIELD, known)
+        return fields
+
+
+def _integers(field: int, values: npt.NDArray[Any]) -> Iterator[bytes]:
+    """Yield an integer field for each value, which must not be negative."""
+    return (number for rows in chunks(len(values)) for number in wire.integers(field, values[rows].astype(np.int64)))
+
+
+# -- the identity of tracks ---------------------------------------------------------------------------------------
+
+
+def track_uuids(trace: Trace) -> Sequence[int]:
+    """Return a uuid for each track from its path, so that tracks of concatenated files are not mixed up."""
+    paths = _Paths(trace)
+    firsts = array("q", (paths.hash_of(index, 0) for index in range(len(trace.tracks))))
+    numbers = np.sort(np.frombuffer(firsts, np.int64))
+    if not (len(numbers) and (numbers[0] == _ROOT_UUID or np.any(numbers[1:] == numbers[:-1]))):
+        return firsts
+    del numbers
+    repeated: dict[int, int] = defaultdict(int)
+    uuids = array("q")
+    used = {_ROOT_UUID}
+    for index, uuid in enumerate(firsts):
+        if uuid in used:  # another track with that path
+            repeated[uuid] += 1
+            uuid = paths.hash_of(index, repeated[uuid])
+        while uuid in used:
+            uuid += 1
+        used.add(uuid)
+        uuids.append(uuid)
+    return uuids
+
+
+class _Path(NamedTuple):
+    """The path of a track: names, kinds and numbers, outermost first, as the members of a JSON array."""
+
+    members: str
+    characters: int
+
+    def below(self, *parts: str) -> _Path:
+        """Return the path with more parts behind it."""
+        more = ", ".join(map(encode_basestring_ascii, parts))
+        return _Path(f"{self.members}, {more}", self.characters + sum(map(len, parts)))
+
+    def short(self) -> _Path:
+        """Return the path, or its hash if it is long, so that the size does not grow with the depth."""
+        return self if self.characters <= _LONG_PATH else _path(str(_hash_of(self.members)))
+
+
+def _path(part: str) -> _Path:
+    return _Path(encode_basestring_ascii(part), len(part))
+
+
+class _Paths:
+    """The paths of the tracks of a trace, which identify them."""
+
+    def __init__(self, trace: Trace) -> None:
+        tracks = trace.tracks
+        self._tracks, self._names, self._sources = tracks, tracks.texts("name"), tracks.column("source").data
+        self._kinds, self._parents = tracks.column("kind").data, tracks.column("parent").data
+        self._numbers = tracks.numbers().data
+        has_children = np.zeros(len(tracks) + 1, bool)  # the last one is for NO_TRACK
+        has_children[tracks.column("parent")] = True
+        self._has_children = has_children.data
+        self._origins = [_path(source.name) for source in trace.sources]
+        self._kept: dict[int, _Path] = {}  # the paths of inner tracks with children
+        self._top = int(NO_TRACK), _path("")  # the last track at the top, which many may be in, with its path
+
+    def hash_of(self, index: int, repeat: int) -> int:
+        """Return the hash of the path of a track and a number; those of its parents must have been requested before."""
+        if self._has_children[index]:
+            members = self._of(index).members
+        else:
+            pid, tid = self._pid_and_tid(index)
+            name = encode_basestring_ascii(self._names[index])
+            members = f'{self._above(index).members}, "{_KINDS[self._kinds[index]]}", {name}, "{pid}", "{tid}"'
+        return _hash_of(f'{members}, "{repeat}"')
+
+    def _of(self, index: int) -> _Path:
+        parts = _KINDS[self._kinds[index]], self._names[index], *self._pid_and_tid(index)
+        path = self._above(index).below(*parts)
+        if self._parents[index] != NO_TRACK and self._has_children[index]:
+            self._kept[index] = path.short()
+        return path
+
+    def _above(self, index: int) -> _Path:
+        """Return the path of the parent of a track, or of its input."""
+        parent = self._parents[index]
+        if parent == NO_TRACK:
+            return self._origins[self._sources[index]]
+        if parent in self._kept:
+            return self._kept[parent]
+        if parent != self._top[0]:
+            self._top = parent, self._of(parent).short()
+        return self._top[1]
+
+    def _pid_and_tid(self, index: int) -> tuple[str, str]:
+        if track := self._tracks.special_of(index):
+            return str(track.pid), str(track.tid)
+        number = "None" if self._numbers[index] == NO_NUMBER else str(self._numbers[index])
+        return (number, "None") if self._kinds[index] == _PROCESS else ("None", number)
+
+
+#: The names of the kinds of tracks.
+_KINDS = [kind.name for kind in TrackKind]
+
+
+def _hash(parts: list[str]) -> int:
+    """Return a hash of 62 bits, so that it stays positive everywhere and takes nine bytes."""
+    return _hash_of(", ".join(map(encode_basestring_ascii, parts)))
+
+
+def _hash_of(members: str) -> int:
+    """Return the hash of texts, given as the members of a JSON array."""
+    return int.from_bytes(hashlib.blake2b(b"[%s]" % members.encode(), digest_size=8).digest(), "big") >> 2
+
+
+# -- the first view -----------------------------------------------------------------------------------------------
+
+
+def expanded(trace: Trace, tree: Tree) -> list[str]:
+    """Return the titles of the nodes to expand: the framework with its children, then others while there is room.
+
+    Groups of counters and other nodes without slices stay collapsed. A trace without slices is expanded to its samples,
+    or else to its counters, instants or log entries.
+    """
+    ids, shown, count = tree.ids, tree.shown, len(tree.ids)
+    tables = (trace.slices, trace.samples, trace.counters, trace.instants, trace.logs)
+    events = np.bincount(next((table for table in tables if len(table.ts)), trace.slices).track, minlength=count)
+    counted = np.flatnonzero(events)
+    # A node is a track, or the group of an input: the number of the input behind those of all tracks.
+    inputs, nodes = shown.inputs_of, np.arange(count + max(shown.inputs, default=-1) + 1, dtype=np.int32)
+    above = nodes.copy()
+    above[:count] = np.where(inputs >= 0, count + inputs, shown.parents)
+    above = np.where(above == NO_TRACK, nodes, above)
+    first = _first_below(above, shown.mains[counted], counted)
+    children = nodes[(first != NO_TRACK) & (above != nodes)]
+    children = children[np.argsort(first[children], kind="stable")]
+    above_children = above[children]
+    child_counts = np.bincount(above_children, minlength=len(nodes))
+    is_thread = ids.native & (trace.tracks.column("kind") != _PROCESS)
+    names: dict[str, None] = {}
+    room = _ROWS
+    for top in _tops(trace, topmost(above)[shown.mains[counted]], events[counted], counted):
+        waiting = [top]
+        for node in waiting:
+            if child_counts[node] and (not names or child_counts[node] <= room):
+                inside = children[above_children == node]
+                names[shown.inputs[node - count] if node >= count else _title(tree, node)] = None
+                room -= len(inside)
+                waiting += inside[~is_thread[inside] & (child_counts[inside] > 0)].tolist()
+        if names and room < 1:
+            break
+    return list(names)
+
+
+def _first_below(above: I32, nodes: I32, tracks: I64) -> I32:
+    """Return for each node the first of the tracks that are drawn in or below it; NO_TRACK for none.
+
+    `above` is the node around each node (itself at the top), `nodes` the node of each of the tracks.
+    """
+    first = np.full(len(above), NO_TRACK, np.int32)
+    around, found = above.data, first.data
+    for node, track in zip(nodes.data, tracks.data, strict=True):
+        while found[node] == NO_TRACK:
+            found[node] = track
+            node = around[node]
+    return first
+
+
+def _tops(trace: Trace, top: I32, events: I64, tracks: I64) -> list[int]:
+    """Return the topmost nodes: those with the most events of a framework on threads first, then the most others.
+
+    `top` is the topmost node of each of the tracks, `events` their numbers of events.
+    """
+    frameworks = np.array([source.layer is Layer.FRAMEWORK for source in trace.sources], bool)
+    of_framework = frameworks[trace.tracks.column("source")[tracks]]
+    of_framework &= trace.tracks.column("kind")[tracks] == _THREAD
+    nodes = np.array(occurring(top), np.int64)
+    weights = [
+        np.bincount(top, np.where(weighed, events, 0), len(nodes) and int(nodes[-1]) + 1)[nodes]
+        for weighed in (of_framework, ~of_framework)
+    ]
+    is_group = nodes >= len(trace.tracks)
+    order = np.lexsort((np.where(is_group, -nodes, nodes), is_group, -weights[1], -weights[0]))
+    ordered: list[int] = nodes[order].tolist()
+    return ordered
+
+
+def _title(tree: Tree, index: int) -> str:
+    """Return the title of a track in the UI."""
+    identity, name = tree.ids[index], tree.shown.name(index)
+    if not identity.native:
+        return name
+    return f"{name.rpartition('/')[2] if name.startswith('/') else name or 'Process'} {identity.pid}"
+
+
+# -- the inputs ---------------------------------------------------------------------------------------------------
+
+
+def attribute_of(trace: Trace, tree: Tree) -> dict[str, Any]:
+    """Return the attribute about the inputs of a trace by its name; nothing if there is nothing to state."""
+    outputs = {number for number, source in enumerate(trace.sources) if source.stated}
+    trace = by_stated_inputs(trace)
+    number_of = {number: at for at, number in enumerate(sorted({*range(len(trace.sources))} - outputs))}
+    sources = [_counted(trace.sources[number]) for number in number_of]
+    attribute: dict[str, Any] = {}
+    if outputs:
+        all_placings, placings = placings_of(trace), list[Placing]()
+        for number, stated in zip(number_of, sources, strict=True):
+            placings += (step for step in all_placings[number] if step not in placings)
+            stated |= {"name": trace.sources[number].name, "format": trace.sources[number].format}
+            stated |= {"placed": [placings.index(step) for step in all_placings[number]]}
+        attribute["placings"] = [
+            [step.bound_ns, Verdict.SEPARATE if step.apart else "", step.host] for step in placings
+        ]
+    tracks, uuids = trace.tracks, np.asarray(tree.uuids, np.int64)
+    is_written = np.ones(len(tracks), bool)
+    is_written[list(tree.shown.left_out)] = False
+    numbers = np.array([number_of.get(number, 0) for number in range(len(trace.sources))])[tracks.column("source")]
+    of_source = {
+        number: uuids[is_written & (numbers == number)].tolist()
+        for number in dict.fromkeys(numbers[is_written].tolist())
+        if number
+    }
+    lacks_pid = is_written & (tracks.column("kind") == _PROCESS) & (tracks.numbers() == NO_NUMBER)
+    attribute |= {"sources": sources if any(sources) else [], "tracks": of_source}
+    groups = list(map(tree.input_uuid, tree.shown.inputs))
+    attribute |= {"without_pid": uuids[lacks_pid].tolist(), "unknown": [], "groups": groups}
+    attribute |= _special(trace, tree, is_written, number_of)
+    stated = {key: value for key, value in attribute.items() if value}
+    return {INPUTS: stated} if stated else {}
+
+
+def _special(trace: Trace, tree: Tree, is_written: Mask, number_of: dict[int, int]) -> dict[str, Any]:
+    """Return the uuids of the tracks with something to state that few have."""
+    unknown, synthetic, carries, doubts = [], [], [], []
+    for index in sorted({*tree.shown.joined_doubts, *(index for index, _ in trace.tracks.special())}):
+        if not is_written[index]:
+            continue
+        track, uuid = trace.tracks[index], tree.uuids[index]
+        carries += [
+            (uuid, table, number_of[source], since) for table, source, since in track.carries if source in number_of
+        ]
+        if texts := tree.shown.doubts(index):
+            doubts.append([uuid, *texts])
+        if track.synthetic and not trace.clocks[track.clock].synthetic:
+            synthetic.append(uuid)
+        if track.unknown:
+            unknown.append(uuid)
+    return {"unknown": unknown, "synthetic": synthetic, "carries": carries, "doubts": doubts}
+
+
+def _counted(source: SourceInfo) -> dict[str, Any]:
+    """Return what is stated of an input: how its events were counted, and a layer that its format does not declare."""
+    texts = {key: value for key in (*STATED_TEXTS, STATED_CATEGORY) if (value := getattr(source, key))}
+    if source.layer is not (extras(importer_class(source.format)).layer if source.format in FORMATS else None):
+        texts["layer"] = source.layer and source.layer.name
+    return texts
+
+
+def attributes_of(message: Message) -> dict[str, Any]:
+    """Read TraceAttributes: attribute 1* {key 1, long_value 2, string_value 3}."""
+    attributes = map(Message, message.all(1))
+    return {entry.text(1): entry.text(3) if 3 in entry else entry.signed(2) for entry in attributes}
+
+
+def json_attribute(packets: Iterable[Value], name: str) -> Any:
+    """Return the value of an attribute that is JSON, from the first packet that has it; None if none has."""
+    for packet in packets:
+        try:
+            value = attributes_of(Message(packet).message(_ATTRIBUTES)).get(name)
+            if isinstance(value, str):
+                return json.loads(value)
+        except (ValueError, RecursionError):
+            continue
+    return None
