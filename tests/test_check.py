@@ -109,6 +109,10 @@ JSON_RULES: dict[str, tuple[list[object], list[object]]] = {
         [complete(0, 9), event("s", 2, id=1), event("f", 2, id=1, bp="e")],
         [complete(0, 9), event("s", 2, id=1), event("f", 1, id=1, bp="e")],
     ),
+    "flow_reversed": (
+        [complete(3, 9), complete(4, 9, tid=9), event("s", 5, id=1), event("f", 6, id=1, tid=9, bp="e")],
+        [complete(4, 9), complete(3, 9, tid=9), event("s", 5, id=1), event("f", 6, id=1, tid=9, bp="e")],
+    ),
     "flow_started_twice": (
         [complete(0, 9), *(event(ph, ts, id=ts // 2, bp="e") for ts, ph in enumerate("sfsf"))],
         [complete(0, 9), *(event(ph, ts, id=1, bp="e") for ts, ph in enumerate("sfsf"))],

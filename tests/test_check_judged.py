@@ -314,6 +314,34 @@ def ends_of_flow(*ends: tuple[str, int], **more: object) -> list[object]:
     return [complete(0, 9, tid=1), complete(0, 9, tid=2), *points]
 
 
+def between(origin: object, target: object, from_ts: int, to_ts: int) -> list[object]:
+    """A flow from a slice to one of another thread, at times inside of them."""
+    return [origin, target, event("s", from_ts, id=1), event("f", to_ts, id=1, tid=9, bp="e")]
+
+
+#: Flows whose ends are in order, and whether their slices are.
+FLOWS_BETWEEN: dict[str, tuple[list[object], bool]] = {
+    "in order": (between(complete(1, 9), complete(2, 9, tid=9), 5, 6), False),
+    "one start": (between(complete(1, 9), complete(1, 9, tid=9), 5, 6), False),
+    "into an earlier slice": (between(complete(4, 9), complete(1, 9, tid=9), 5, 6), True),
+    "into an inner slice": ([complete(1, 20, tid=9), *between(complete(4, 9), complete(5, 9, tid=9), 5, 6)], False),
+    "behind an inner slice": ([complete(1, 20, tid=9), *between(complete(4, 9), complete(5, 1, tid=9), 5, 8)], False),
+}
+
+
+_THREADS = "join thread_track t on t.id = s.track_id join thread using (utid)"
+
+
+@pytest.mark.parametrize("name", FLOWS_BETWEEN)
+def test_flows_into_slices_that_began_earlier(name: str, trace_processor: OpenTrace, tmp_path: Path) -> None:
+    events, is_reversed = FLOWS_BETWEEN[name]
+    report = check_bytes(tmp_path, text_of(events))
+    with trace_processor(tmp_path / "trace") as tp:
+        (drawn,) = oracle.rows(tp, f"select tid from flow join slice s on s.id = slice_out {_THREADS}")
+    assert (drawn["tid"] == 9) is is_reversed
+    assert ("check-json.flow_reversed" in {problem.code for problem in report.problems}) is is_reversed
+
+
 def bound(out: int, into: int) -> list[object]:
     """A flow of version 2, whose start stands first in the file."""
     ids = {"bind_id": "0x1"}

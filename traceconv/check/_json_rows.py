@@ -21,6 +21,11 @@ FLOW_BACKWARD = declare(
     Severity.DATA_LOSS,
     "a flow ends before it starts, by time or place in the file: Perfetto does not draw it",
 )
+FLOW_REVERSED = declare(
+    "check-json.flow_reversed",
+    Severity.NOTICE,
+    "a flow leads to a slice that began earlier: viewers draw it in the other direction, from that slice",
+)
 FLOW_TWICE = declare(
     "check-json.flow_started_twice", Severity.ERROR, "a flow id is started again; Perfetto counts that as an error"
 )
@@ -115,6 +120,24 @@ class Slices:
         yield from ((FLOW_LOOSE, position) for position in positions[is_lost].tolist())
         yield from ((FLOW_LATE, position) for position in positions[is_behind & ~is_lost].tolist())
 
+    def begun(self, hooks: Rows) -> tuple[I64, I64]:
+        """Return the starts of the slices that flow ends attach to, and the positions of these ends.
+
+        That is the slice of the thread that began last, or the next one. Ends behind a start and end event are left
+        out: they attach to what is around that slice.
+        """
+        starts = np.array(self.starts, np.int64)
+        order = np.argsort(starts, kind="stable")
+        starts = starts[order]
+        times, positions, to_next = map(hooks.column, range(3))
+        last = np.searchsorted(starts, times, "right") - 1
+        row = np.where(to_next > 0, np.searchsorted(starts, times), last)
+        known = np.flatnonzero((row >= 0) & (row < len(starts)))
+        of = order[row[known]]
+        ended = (of >= self.complete) & (np.array(self.ends, np.int64)[of] <= times[known])
+        known = known[~ended]
+        return starts[row[known]], positions[known]
+
 
 def _latest(ends: I64) -> I64:
     """Return the latest of the ends so far (ns), and behind them the earliest time, for no slice."""
@@ -132,6 +155,25 @@ def flow_problems(positions: array[int], starts: bytearray) -> Iterator[tuple[Co
     else:  # those before it may be of another flow
         yield from ((FLOW_NO_START, position) for position in positions[:first])
     yield from ((FLOW_TWICE, positions[row]) for row in range(first + 1, len(starts)) if starts[row])
+
+
+def reversed_flows(points: Rows, hooked: Rows) -> I64:
+    """Return the positions of the points of flows whose slice began before that of the point before.
+
+    Args:
+        points: the points of all flows: time, position, whether it is a start, id.
+        hooked: the start of the slice of a point, and its position.
+    """
+    order = np.argsort(hooked.column(1), kind="stable")
+    known, begun = hooked.column(1)[order], hooked.column(0)[order]
+    rows = np.lexsort((points.column(0), points.column(3)))
+    position, is_start, flow = (points.column(number)[rows] for number in (1, 2, 3))
+    at = np.minimum(np.searchsorted(known, position), len(known) - 1)
+    begin = begun[at]
+    is_next = (flow[1:] == flow[:-1]) & (known[at[1:]] == position[1:]) & (known[at[:-1]] == position[:-1])
+    first = np.maximum.accumulate(np.where(np.append(True, flow[1:] != flow[:-1]), np.arange(len(flow)), 0))
+    back = is_next & (begin[1:] < begin[:-1]) & (is_start[first[1:]] > 0)
+    return np.sort(position[1:][back])
 
 
 class Tasks:

@@ -47,6 +47,11 @@ class Rows:
         for column, value in zip(self._columns, values, strict=True):
             column.append(value)
 
+    def extend(self, *columns: I64) -> None:
+        """Add rows, given by their columns."""
+        for column, values in zip(self._columns, columns, strict=True):
+            column.frombytes(values.astype(np.int64).tobytes())
+
     def column(self, number: int) -> I64:
         """Return the values of a column, in the order of adding."""
         return np.frombuffer(self._columns[number], np.int64)

@@ -23,6 +23,7 @@ from traceconv.check._json_rows import (
     FLOW_BACKWARD,
     FLOW_NO_END,
     FLOW_NO_START,
+    FLOW_REVERSED,
     INTEGER,
     MAX_EXACT_INT,
     Slices,
@@ -31,6 +32,7 @@ from traceconv.check._json_rows import (
     is_big,
     is_int64,
     is_task,
+    reversed_flows,
 )
 from traceconv.check._json_text import LARGE_MEMBER, SCHEMA, load
 from traceconv.check._report import CheckReport, declare, make_report
@@ -307,12 +309,14 @@ class _Checker:
             self._counts["slices"] += len(slices.starts)
             for position in slices.overlapping():
                 self._diagnostics.add(OVERLAP, f"event {position}")
+        hooked = Rows(2)
         for thread, hooks in self._hooks.items():
+            hooked.extend(*self._slices[thread].begun(hooks))
             for code, position in self._slices[thread].without_slice(hooks):
                 self._diagnostics.add(code, f"event {position}")
         for of_one_id in self._async.groups():
             self._pair_async(of_one_id)
-        self._finish_flows()
+        self._finish_flows(hooked)
         never_set = set(self._zeros.report(self._diagnostics, "event", evidence, is_output))
         for position in self._below:
             if position not in never_set:
@@ -510,7 +514,10 @@ class _Checker:
             self._diagnostics.add(ASYNC_BEGIN_ALONE, f"event {position}")
             self._zeros.unended(start, position)
 
-    def _finish_flows(self) -> None:
+    def _finish_flows(self, hooked: Rows) -> None:
+        if len(hooked):
+            for position in reversed_flows(self._flows, hooked).tolist():
+                self._diagnostics.add(FLOW_REVERSED, f"event {position}")
         for points in self._flows.groups():
             positions, starts = array("q"), bytearray()
             for _, position, is_start, _ in points:
