@@ -32,7 +32,7 @@ from traceconv.families.chrome.events import ChromeEvents
 from traceconv.families.chrome.rows import RowScanner
 from traceconv.families.common.idle_lines import IdleLines
 from traceconv.families.logs import timed_log
-from traceconv.families.perf import _zstd as _perf_zstd
+from traceconv.families.perf import container
 from traceconv.families.perfetto.reader import PacketReader
 from traceconv.io import limits
 from traceconv.io.limits import Limits, Unpacked
@@ -103,10 +103,10 @@ def test_compressed_records_of_perf_count_as_unpacked(monkeypatch: pytest.Monkey
             fed.append(len(data))
             return bytes(MB)
 
-    monkeypatch.setattr(_perf_zstd, "_new_stream", Bomb)
+    monkeypatch.setattr(container, "_new_stream", Bomb)
     monkeypatch.setattr(limits, "FREE_UNPACKED_BYTES", 4 * MB)
     with pytest.raises(InputError, match="over 200 times"):
-        _perf_zstd.Unpacker(Unpacked("x", 1000, Limits())).add(bytes(64_000), "<")
+        container.Unpacker(Unpacked("x", 1000, Limits())).add(bytes(64_000), "<")
     assert len(fed) == 5  # megabytes, and not all of the body at once
 
 
@@ -197,7 +197,7 @@ TEXTS = [
     "vtune/timeline",
 ]
 #: The formats whose importers are not handed lines that mean nothing.
-PASSED_OVER = ("deepsparse", "perf-report", "perf-script", "perf-stat", "timed-log")
+PASSED_OVER = ("deepsparse", "timed-log")
 UNITS = {"empty": b"\n", "blank": b" \n", "word": b"x\n", "number": b"0\n", "comma": b",\n", "crlf": b"\r\n"}
 MANY = 20_000
 

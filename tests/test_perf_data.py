@@ -38,10 +38,10 @@ from tests.make_perf import (
 from traceconv.align.duplicates import warnings_of_duplicates
 from traceconv.api import identify, read
 from traceconv.errors import NothingRead
-from traceconv.families.perf import _zstd as _perf_zstd
-from traceconv.families.perf._elf_symbols import functions_of
-from traceconv.families.perf._maps import AddressSpace, Mapping
-from traceconv.families.perf._tracepoints import read_tracepoints
+from traceconv.families.perf import container
+from traceconv.families.perf.container import read_tracepoints
+from traceconv.families.perf.data import AddressSpace, Mapping
+from traceconv.io.elf import functions_of
 from traceconv.model.dump import dump
 from traceconv.model.trace import NO_CPU, Trace
 
@@ -304,7 +304,7 @@ def packed(chunks: int) -> bytes:
 
 @pytest.mark.parametrize("chunks", [1, 3, 17])
 def test_compressed_records_are_joined(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, chunks: int) -> None:
-    monkeypatch.setattr(_perf_zstd, "_new_stream", Plain)
+    monkeypatch.setattr(container, "_new_stream", Plain)
     trace = trace_of(tmp_path, packed(chunks))
     assert trace.samples.ts.tolist() == list(range(100, 200))
     assert trace.sources[0].balance.merged["compressed records unpacked"] == chunks
@@ -365,9 +365,9 @@ def test_compressed_records_are_counted_where_nothing_reads_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def nothing() -> None:
-        raise _perf_zstd.NoZstd
+        raise container.NoZstd
 
-    monkeypatch.setattr(_perf_zstd, "_new_stream", nothing)
+    monkeypatch.setattr(container, "_new_stream", nothing)
     with pytest.raises(NothingRead, match=r"3 x .* zstandard .*\(perf-data.packed\)"):
         trace_of(tmp_path, packed(3))
     with_clocks = (ROOT / "perf-data" / "compressed2" / "input.data").read_bytes()
@@ -406,7 +406,7 @@ def test_a_broken_stream_is_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         def decompress(self, data: bytes) -> bytes:
             raise RuntimeError("no zstd frame")
 
-    monkeypatch.setattr(_perf_zstd, "_new_stream", Broken)
+    monkeypatch.setattr(container, "_new_stream", Broken)
     with pytest.raises(NothingRead, match=r"3 x .*\(perf-data.bad_packed\)"):
         trace_of(tmp_path, packed(3))
 

@@ -14,10 +14,11 @@ from tests.kernels import using
 from traceconv import kernel
 from traceconv.api import identify, read
 from traceconv.errors import InputError, MalformedInput, UnrecognizedFormat, UsageError
-from traceconv.families.perf import _stat_lines as stat
-from traceconv.families.perf import _text as text
+from traceconv.families.perf import events as text
 from traceconv.families.perf import script as perf_script
-from traceconv.families.perf._tracks import NO_STACK, PERF_CLOCK, Header, PerfTracks, Task, state_name
+from traceconv.families.perf import stat
+from traceconv.families.perf.events import NO_STACK, PerfTracks, Task, state_name
+from traceconv.families.perf.header import PERF_CLOCK, Header
 from traceconv.families.registry import Certainty, importer_class
 from traceconv.io.source import Source
 from traceconv.model.builder import Builder
@@ -128,7 +129,7 @@ def test_reference_time_lies_in_its_bound() -> None:
     """
     header = Header()
     for line in (ROOT / "perf-script/header_beside/beside/perf.header.txt").read_bytes().splitlines():
-        text.add_header_line(header, line)
+        header.add_line(line)
     assert header.reference is not None
     wall, monotonic = header.reference
     error = wall - monotonic - 1795242185473426258

@@ -19,7 +19,7 @@ import traceconv
 from tests import HANG_S
 from tests.golden import ROOT
 from traceconv.cli import terminal
-from traceconv.families.perf import _records
+from traceconv.families.perf import data as perf_data
 from traceconv.io import progress, sqlite
 from traceconv.io.source import Source
 
@@ -103,13 +103,13 @@ def test_files_count_as_read_whether_or_not_they_were_seen_open(
 
 def test_perf_data_moves_along(monkeypatch: pytest.MonkeyPatch) -> None:
     positions: list[int | None] = []
-    flush = _records.RecordReader._flush
+    flush = perf_data.RecordReader._flush
 
-    def seen(self: _records.RecordReader, limit: int) -> None:
+    def seen(self: perf_data.RecordReader, limit: int) -> None:
         positions.extend(at for _, at in progress.positions())
         flush(self, limit)
 
-    monkeypatch.setattr(_records.RecordReader, "_flush", seen)
+    monkeypatch.setattr(perf_data.RecordReader, "_flush", seen)
     progress.start()
     try:
         traceconv.read(next((ROOT / "perf-data" / "several_events").glob("input.*")))

@@ -36,7 +36,7 @@ from traceconv.answers.stacks import stacks
 from traceconv.answers.tables import SliceTable, interval_counters
 from traceconv.cli.question_commands import report_command
 from traceconv.errors import UsageError
-from traceconv.families.perf._tracks import PERF_CLOCK
+from traceconv.families.perf.header import PERF_CLOCK
 from traceconv.families.perfetto.tracks import restore, stated_inputs
 from traceconv.families.vtune.reports import BAD_INDENT
 from traceconv.model.builder import Builder

@@ -105,8 +105,8 @@ FORMATS = {
     ),
     "perf-data": Format("perf.data:PerfData", (b"perfile2", b"2elifrep", b"perffile")),
     "perf-header": Format("perf.header:PerfHeader", (b"# captured on",)),
-    "perf-json": Format("perf.json_export:PerfJson", (b'"linux-perf-json-version"',)),
-    "perf-report": Format("perf.report:PerfReport", (b"# samples: ",)),
+    "perf-json": Format("perf.header:PerfJson", (b'"linux-perf-json-version"',)),
+    "perf-report": Format("perf.header:PerfReport", (b"# samples: ",)),
     "perf-script": Format(
         "perf.script:PerfScript",
         pattern=rb"\d\.\d{1,9}:\s|(?:\A|[\r\n])\S.{0,63}?\s+(?:\d{1,10}/)?\d{1,10}\s+(?:\[\d+\]\s+)?(?:\d+\s+)?"

@@ -1,44 +1,75 @@
 """Text of `perf script`: samples of `perf record` with their call stacks, tracepoints, records of the kernel.
 
-    # cmdline : /usr/bin/perf record -k CLOCK_MONOTONIC -F 499 -g --sample-cpu python run.py
+    # hostname : vm
     python 18571/18571 [001]  2674.579460047:    2004008 cpu-clock:
     <TAB>           8ab00 pthread_getspecific@@GLIBC_2.34+0x0 (/usr/lib/x86_64-linux-gnu/libc.so.6)
+    <blank>
+              python 19570 [000]  2745.636397450:      sched:sched_switch: prev_comm=python prev_pid=19570 ...
 
-`_text` describes the lines, `_tracks` their tracks. Times are seconds with 6 decimals, with 9 after --ns. With
---reltime they count from the first event; --deltatime prints the time since the event before, which an option has to
-state.
+Which fields a line has is up to `-F`, and their order is not: command, process/thread, [CPU], mode, date and time of
+day, time, period, event, and then frames or the fields of the tracepoint. A single number before the time is the
+thread. Without a call stack address, symbol and file stand on the line of the event. The name of a command may hold
+anything. Times are seconds with 6 decimals, with 9 after --ns. With --reltime they count from the first event;
+--deltatime prints the time since the event before, which an option has to state. Checked against perf 6.1; other
+versions from the manual page.
+
+The script report_sample.py of Android's simpleperf prints nearly the same, in three forms:
+
+    Gecko<TAB>25122 [007] 115539.36601:<TAB><TAB>1000000 task-clock:u:     until NDK r17: microseconds without zeros
+            b3cea6c4<TAB>Lock::unlock() (/system/lib/libc.so)
+    Gecko<TAB>25122 [007] 115539.036601:<TAB><TAB>1000000 task-clock:u:    until NDK r21
+    Gecko<TAB>25100/25122 [007] 115539.036601: 1000000 task-clock:u:       since
+    <TAB>        b3cea6c4 Lock::unlock() (/system/lib/libc.so)
+
+An address of 16 digits begins its line in the first two. The last form may have fields of tracepoints behind
+`<TAB>tracing data:`, as lines `<TAB><TAB>key : value`. Source: the revisions of the script in AOSP's system/extras and
+in the NDKs; tried on simple-perf.txt.gz of the tests of the Firefox Profiler.
 """
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from itertools import zip_longest
+from pathlib import Path
 from typing import Any, ClassVar
 
 import msgspec
 import numpy as np
 
 from traceconv import kernel
-from traceconv.families.common.idle_lines import BLANK, IdleLines, holds, lines_but
+from traceconv.errors import UsageError
 from traceconv.families.common.local_time import is_moment, local_ns, local_time, refuse_zone, zone_of, zone_option
+from traceconv.families.common.text_lines import TextLines
 from traceconv.families.importer import Match, option
-from traceconv.families.perf import _text as text
-from traceconv.families.perf._repeated import RepeatedSamples
-from traceconv.families.perf._tracks import (
+from traceconv.families.perf.events import (
+    EVENT,
+    SOURCE_LINE,
+    TIME,
+    KnownSamples,
+    PerfTracks,
+    Place,
+    Task,
+    fields_of,
+    frame_of,
+    frame_on_event_line,
+    has_columns_only,
+    is_tracepoint,
+    match_of,
+    may_be_fields,
+    may_be_frame,
+    switch_of,
+    woken_task,
+)
+from traceconv.families.perf.header import (
+    CLOCK_NAMES,
     NO_CPU_HELP,
-    NO_STACK,
     PAIR_BOUND_NS,
     PERF_CLOCK,
     PERF_MARKS,
     Header,
-    PerfTracks,
-    Place,
-    Task,
-    checked_clock,
+    begins_header,
     marks_of_perf,
 )
-from traceconv.families.perf.header import header_beside
 from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import REALTIME, ClockDomain, ClockSnapshot, Provenance, Zero
@@ -46,7 +77,7 @@ from traceconv.model.counted import EARLY_RECORDS, HEADER_LINES, LINES, STACK_EN
 from traceconv.model.diagnostics import absent, lost, noted, repaired, skipped
 from traceconv.model.forms import Form
 from traceconv.model.marks import FormatMarks
-from traceconv.model.numbers import whole, whole_of
+from traceconv.model.numbers import hex_of, whole, whole_of
 from traceconv.model.times import LIMIT_NS
 from traceconv.model.trace import I64, StackId, TrackId
 
@@ -86,24 +117,28 @@ SECOND_HEADER = noted(
     "a second recording starts in the file: its events are on the same tracks, and read with the clock of the first",
 )
 
-_NO_NAME = "samples"
 #: Threads without a tid get numbers from here downwards; perf prints -1 for ended threads.
 _NO_TID = -2
 _EVENTS_TO_JUDGE = 8
+_MOST_KNOWN = 1 << 18  # frames
 _LINES_TO_JUDGE = 2000
-_MOST_KNOWN = 1 << 18
-
-#: The reasons of merged lines.
-_FRAMES, _ENDS, _HEADER = STACK_FRAMES, STACK_ENDS, HEADER_LINES
-_FIELDS = TRACEPOINT_FIELDS
-_EARLY = EARLY_RECORDS
-
-
-#: Lines of a header behind the first event; lines of other programs.
-_COMMENTS = rb"#(?! captured on)[^\n\r\x1b]*+\r?\n"
-_OTHERS = lines_but(
-    rb"[#\t]|  |[ \t]\s*[0-9a-f]{1,16}\s|[0-9a-f]{16}\t", rb"\s*(?:%b)" % text.MESSAGE, holds(rb"\d\.\d+:\s")
+_FIELD = re.compile(rb"\t\t(\S.*?) : (.*)")
+#: Messages of perf on stderr, which are often in the same file.
+_MESSAGE = re.compile(
+    rb"\[ perf (?:record|script|inject): .*\]|Warning: .*|WARNING: .*|\[?\S+\]? with build id [0-9a-f]+ not found.*|"
+    rb"Failed to open \S.*, continuing without symbols|no symbols found in \S.*|Processed \d+ events and lost .*|"
+    rb"Check IO/CPU overload!|Samples .* do not have .*|Kernel address maps .* restricted.*|\(END\)"
 )
+
+_COMM = re.compile(r"(?:exec)?: (.*):(-?[0-9]{1,10})/(-?[0-9]{1,10})")
+_FORK = re.compile(r"\(([0-9]{1,10}):([0-9]{1,10})\):\(([0-9]{1,10}):([0-9]{1,10})\)")
+_MMAP = re.compile(
+    r"(-?[0-9]{1,10})/(-?[0-9]{1,10}): \[(0x[0-9a-f]+)\((0x[0-9a-f]+)\) @ (0x[0-9a-f]++|0)[^\]]*+\]: (\S++) (.*)"
+)
+_SWITCH_RECORD = re.compile(r"(IN|OUT)( preempt)?(?:\s+(?:next|prev) pid/tid:\s*([0-9]+)/([0-9]+))?\s*")
+
+
+# -- reading -----------------------------------------------------------------------------------------------------------
 
 
 class _Event(msgspec.Struct):
@@ -113,52 +148,12 @@ class _Event(msgspec.Struct):
     ts: int
     thread: TrackId
     cpu: int | None
-    period: int
     name: str
-    rest: str
     is_tracepoint: bool
+    period: int = 1
+    rest: str = ""
     frames: list[Place] = msgspec.field(default_factory=list)
     has_fields: bool = False
-
-
-class _Names:
-    """The threads and events by the text of their lines."""
-
-    def __init__(self, tracks: PerfTracks) -> None:
-        self._tracks = tracks
-        self._tasks: dict[tuple[bytes | None, bytes | None, bytes | None], tuple[int | None, Task]] = {}
-        self._threads: dict[tuple[int | None, Task], TrackId] = {}
-        self._names: dict[bytes, tuple[str, bool]] = {}
-
-    def task(self, comm: bytes | None, first: bytes | None, second: bytes | None) -> tuple[int | None, Task]:
-        """Return the process, and the thread with its name.
-
-        A single number is the thread, two are process and thread.
-        """
-        known = self._tasks.get((comm, first, second))
-        if known is None:
-            pid = None if second is None or first is None else whole(first)
-            number = second if second is not None else first
-            tid = _NO_TID - len(self._tasks) if number is None else whole(number)
-            known = self._tasks[comm, first, second] = pid, Task((comm or b"").decode("utf-8", "replace"), tid)
-        return known
-
-    def thread(self, pid: int | None, task: Task) -> TrackId:
-        """Return the track of a thread, with the name in the line."""
-        known = self._threads.get((pid, task))
-        if known is None:
-            known = self._threads[pid, task] = self._tracks.thread(pid, task.tid, task.comm)
-        return known
-
-    def event(self, name: bytes | None) -> tuple[str, bool]:
-        """Return the name of an event, and whether it is a tracepoint."""
-        if name is None:
-            return _NO_NAME, False
-        known = self._names.get(name)
-        if known is None:
-            shown = name.decode("utf-8", "replace")
-            known = self._names[name] = shown, text.is_tracepoint(shown)
-        return known
 
 
 class _Reader:
@@ -169,19 +164,20 @@ class _Reader:
         self.resolution_ns = 1
         self.time_of_day: tuple[bytes, int] | None = None
         self.sample_span: tuple[int, int] | None = None
+        self.without_periods: dict[str, None] = {}
         self._out = out
         self._tracks = PerfTracks(out, pid)
         self._delta = delta
-        self._now = 0
         self._event: _Event | None = None
-        self._names = _Names(self._tracks)
+        self._tasks: dict[tuple[bytes | None, bytes | None, bytes | None], tuple[int | None, Task]] = {}
+        self._threads: dict[tuple[int | None, Task], TrackId] = {}
+        self._names: dict[bytes | None, tuple[str, bool]] = {None: ("samples", False)}
         self._frames: dict[bytes, Place] = {}
-        self._frame_lines = self._field_lines = self._ends = self._header_lines = self._events = 0
-        self._first = self._latest = 0
-        self._steps_back = 0
-        self.without_periods: dict[str, None] = {}
-        self._repeated: RepeatedSamples | None = None
-        self._lines = IdleLines(out)
+        self._known: KnownSamples | None = None
+        self._lines = dict.fromkeys((STACK_FRAMES, TRACEPOINT_FIELDS, STACK_ENDS, HEADER_LINES), 0)
+        self._events = self._first = self._latest = self._steps_back = 0
+        self._others = 0  # lines that are output of other programs
+        self._last_line = b""
 
     @property
     def relative(self) -> bool:
@@ -189,52 +185,52 @@ class _Reader:
         return self._delta or self._first == 0
 
     def read(self, source: Source) -> None:
-        """Read all lines."""
+        number = 0
         if kernel.module("lines") is not None and source.is_whole and not self._delta:
-            self._read_chunks(source)
-            return
-        known = self._frames
-        for number, line in self._lines.read(source, keep_ends=True):
-            if line[:1] == b"\t":
-                frame = known.get(line)
+            number = self._read_chunks(source)
+        else:
+            for number, line in TextLines(self._out).read(source, keep_ends=True):
+                frame = self._frames.get(line) if line[:1] == b"\t" else None
                 if frame is not None and self._event is not None:
                     self._event.frames.append(frame)
-                    self._frame_lines += 1
-                    continue
-            self._line(number, line)
-        self._end(source, self._lines.last, self._lines.before)
+                    self._lines[STACK_FRAMES] += 1
+                else:
+                    self._line(number, line)
+        self._end(source, number)
 
-    def _read_chunks(self, source: Source) -> None:
-        """Read whole chunks; samples whose lines are known except times and periods are read together."""
-        repeated = self._repeated = RepeatedSamples(self._tracks, self._written_together, self._flush)
+    def _read_chunks(self, source: Source) -> int:
+        """Read whole chunks, samples whose lines are known together; return the number of lines."""
+        known = self._known = KnownSamples(self._tracks, self._written_together, self._flush)
         rest = b""
         for chunk in source.chunks():
             data, at = rest + chunk, 0
             while at < len(data):
-                at, is_cut = repeated.read(data, at)
+                at, is_cut = known.read(data, at)
                 if is_cut and at and self._event is None:
                     break
-                repeated.flush()
+                known.flush()
                 while at < len(data):  # up to the next possible start of a sample
-                    at = self._single_line(repeated, data, at)
-                    if self._event is None or data[at : at + 1] != b"\t":
+                    others = self._others
+                    at = self._single_line(known, data, at)
+                    if others == self._others and (self._event is None or data[at : at + 1] != b"\t"):
                         break
             rest = data[at:]
-        repeated.flush()
+        known.flush()
         at = 0
         while at < len(rest):
-            at = self._single_line(repeated, rest, at)
-        self._frame_lines += repeated.reader.frame_lines
-        self._ends += repeated.reader.blank_lines
-        if repeated.reader.six_decimals:
+            at = self._single_line(known, rest, at)
+        self._lines[STACK_FRAMES] += known.reader.frame_lines
+        self._lines[STACK_ENDS] += known.reader.blank_lines
+        if known.reader.six_decimals:
             self.resolution_ns = 1000
-        self._out.balance.read = repeated.number - 1
-        self._end(source, repeated.number - 1, self._lines.before)
+        self._out.balance.read = known.number - 1
+        return known.number - 1
 
-    def _single_line(self, repeated: RepeatedSamples, data: bytes, at: int) -> int:
-        """Read the line at a position; return the start of the next one that may have a meaning."""
-        at, repeated.number = self._lines.look_at(data, at, self._line, repeated.number)
-        return at
+    def _single_line(self, known: KnownSamples, data: bytes, at: int) -> int:
+        end = data.find(b"\n", at) + 1 or len(data)
+        self._line(known.number, data[at:end])
+        known.number += 1
+        return end
 
     def _written_together(self, ts: I64) -> None:
         """Update the state after many samples; a single one came before them."""
@@ -245,89 +241,62 @@ class _Reader:
         self._events += count
         self._out.balance.written += count
 
-    def _end(self, source: Source, number: int, line: bytes) -> None:
-        stripped = line.rstrip()
-        in_stack = text.may_be_frame(line) and not (text.EVENT.fullmatch(stripped) or text.has_columns_only(stripped))
-        if self._event is not None and (in_stack or not line.endswith(b"\n")):
-            self._out.problem(CUT_STACK, number)
-        self._flush()
-        self._finish(source)
-
     def _line(self, number: int, line: bytes) -> None:
+        self._last_line = line
         stripped = line.rstrip()
-        if not stripped and self._event is None:
-            self._lines.idle(self._add_ends, BLANK)
-        elif not stripped:
+        if not stripped:
             self._flush()
-            self._ends += 1
+            self._lines[STACK_ENDS] += 1
         elif line[:1] == b"\t":
-            self._frame(number, line)
+            self._frame(number, line, stripped)
         elif stripped[:1] == b"#":
-            self._header_line(number, stripped)
+            if self._events and stripped.startswith(b"# captured on"):
+                self._out.problem(SECOND_HEADER, number)
+            elif not self._events:
+                self.header.add_line(stripped)
+            self._lines[HEADER_LINES] += 1
+        elif TIME.search(stripped) and (match := EVENT.fullmatch(stripped)):
+            self._flush()
+            self._begin(number, match, line)
         else:
-            match = text.EVENT.fullmatch(stripped)
-            if match is not None:
-                self._flush()
-                self._begin(number, match, line)
-            else:
-                self._frame(number, line)
+            self._frame(number, line, stripped)
 
-    def _header_line(self, number: int, line: bytes) -> None:
-        if self._events and line.startswith(b"# captured on"):
-            self._out.problem(SECOND_HEADER, number)
-            self._header_lines += 1
-        elif not self._events and line != b"#":
-            text.add_header_line(self.header, line)
-            self._header_lines += 1
-        else:
-            self._lines.idle(self._add_header_lines, _COMMENTS if self._events else rb"#[^\S\n]*\n")
-
-    def _add_ends(self, count: int) -> None:
-        self._ends += count
-
-    def _add_header_lines(self, count: int) -> None:
-        self._header_lines += count
-
-    def _frame(self, number: int, line: bytes) -> None:
+    def _frame(self, number: int, line: bytes, stripped: bytes) -> None:
         """Read a line that is not an event: a frame of the last one, its place in the source, or something else."""
         event = self._event
-        stripped = line.rstrip()
-        if event is not None and event.frames and text.is_source_line(stripped):
+        if event is not None and event.frames and SOURCE_LINE.fullmatch(stripped):
             place = event.frames[-1]
-            where = stripped.strip().removesuffix(b" (inlined)").decode("utf-8", "replace")
-            name = f"{place.name} ({where})"
-            event.frames[-1] = place._replace(name=name)
-            self._frame_lines += 1
+            source_line = stripped.strip().removesuffix(b" (inlined)").decode("utf-8", "replace")
+            event.frames[-1] = place._replace(name=f"{place.name} ({source_line})")
+            self._lines[STACK_FRAMES] += 1
             return
         if event is not None and event.is_tracepoint and self._is_field(event, line):
-            self._field_lines += 1
+            self._lines[TRACEPOINT_FIELDS] += 1
             return
-        frame = text.frame_of(stripped) if text.may_be_frame(line) else None
+        frame = frame_of(stripped) if may_be_frame(line) else None
         if frame is None:
-            code = MESSAGE if text.is_message(stripped) else OTHER_LINE
-            if event is not None and text.has_columns_only(stripped):
+            code = MESSAGE if _MESSAGE.fullmatch(stripped.strip()) else OTHER_LINE
+            if event is not None and has_columns_only(stripped):
                 code = MORE_COLUMNS
-            like = _OTHERS if code is OTHER_LINE else b""
-            self._lines.skip(code, number, repr(stripped[:60].decode("utf-8", "replace")), like)
+            self._others += code is OTHER_LINE
+            self._out.skip(code, number, repr(stripped[:60].decode("utf-8", "replace")))
         elif event is None:
-            self._lines.skip(LONE_FRAME, number)
+            self._out.skip(LONE_FRAME, number)
         else:
             self._know(line, frame)
             event.frames.append(frame)
-            self._frame_lines += 1
+            self._lines[STACK_FRAMES] += 1
 
     def _is_field(self, event: _Event, line: bytes) -> bool:
-        """Return whether a line belongs to the fields of a tracepoint, which simpleperf prints one a line.
-
-        If so, it is kept.
-        """
-        if text.begins_tracing_data(line):
+        """Keep a line of the fields of a tracepoint, which simpleperf prints one a line; return whether it is one."""
+        if line.rstrip() == b"\ttracing data:":
             event.has_fields = True
             return True
-        field = text.field_of(line) if event.has_fields else None
-        if field is not None:
-            event.rest = f"{event.rest} {field}".lstrip()
-        return field is not None
+        match = _FIELD.fullmatch(line.rstrip()) if event.has_fields else None
+        if match is not None:
+            name, value = match[1].decode("utf-8", "replace"), match[2].decode("utf-8", "replace")
+            event.rest = f"{event.rest} {name}={value}".lstrip()
+        return match is not None
 
     # -- events ---------------------------------------------------------------------------------------------------
 
@@ -340,14 +309,14 @@ class _Reader:
             ts = self._time(ts)
         if moment is not None and self.time_of_day is None and is_moment(moment.decode()):
             self.time_of_day = (moment, ts)
-        pid, task = self._names.task(comm, first_id, second_id)
+        pid, task = self._task(comm, first_id, second_id)
         on_cpu = None if cpu is None else whole(cpu)
         if record is not None:
-            self._record(number, ts, (pid, task.tid), task, on_cpu, record.decode(), rest.decode("utf-8", "replace"))
+            self._record(number, ts, pid, task, on_cpu, record.decode(), rest.decode("utf-8", "replace"))
             return
         self.sample_span = (self.sample_span[0] if self.sample_span else ts, ts)
-        shown, is_tracepoint = self._names.event(name)
-        event = self._event = _Event(number, ts, self._names.thread(pid, task), on_cpu, 1, shown, "", is_tracepoint)
+        shown, named_tracepoint = self._name(name)
+        event = self._event = _Event(number, ts, self._thread(pid, task), on_cpu, shown, named_tracepoint)
         if name is None and period is not None:  # there is no column for the event: this is an address
             rest = period + b" " + rest
         elif period is not None:
@@ -356,20 +325,44 @@ class _Reader:
             self._rest(number, event, rest, name if period is None else None)
         if period is None and not event.is_tracepoint:
             self.without_periods[shown] = None
-        if self._repeated is not None and not event.is_tracepoint:
+        if self._known is not None and not event.is_tracepoint:
             frame = event.frames[0] if event.frames and rest in self._frames else None
-            self._repeated.learn(line, match, event.thread, on_cpu, shown, frame)
+            self._known.learn(line, match, event.thread, on_cpu, shown, frame)
 
     def _time(self, ts: int) -> int:
         """Return the time of an event; with the option `deltatime` it counts from the event before."""
         if self._delta:
-            self._now += ts
-            return self._now
+            self._latest += ts
+            return self._latest
         if not self._events:
             self._first = ts
         self._steps_back += ts < self._latest
         self._latest = ts
         return ts
+
+    def _task(self, comm: bytes | None, first: bytes | None, second: bytes | None) -> tuple[int | None, Task]:
+        """Return the process and the thread; a single number is the thread, two are process and thread."""
+        known = self._tasks.get((comm, first, second))
+        if known is None:
+            pid = None if second is None or first is None else whole(first)
+            number = second if second is not None else first
+            tid = _NO_TID - len(self._tasks) if number is None else whole(number)
+            known = self._tasks[comm, first, second] = pid, Task((comm or b"").decode("utf-8", "replace"), tid)
+        return known
+
+    def _thread(self, pid: int | None, task: Task) -> TrackId:
+        known = self._threads.get((pid, task))
+        if known is None:
+            known = self._threads[pid, task] = self._tracks.thread(pid, task.tid, task.comm)
+        return known
+
+    def _name(self, name: bytes | None) -> tuple[str, bool]:
+        """Return the name of an event, and whether it is a tracepoint."""
+        known = self._names.get(name)
+        if known is None:
+            shown = (name or b"").decode("utf-8", "replace")
+            known = self._names[name] = shown, is_tracepoint(shown)
+        return known
 
     def _period(self, number: int, digits: bytes) -> int:
         period = whole_of(digits)
@@ -382,8 +375,8 @@ class _Reader:
         """Read the text behind the name of an event, None behind a period: the fields of a tracepoint, or a frame."""
         frame = None if event.is_tracepoint else self._frames.get(rest)
         if frame is None and not event.is_tracepoint:
-            frame, more = text.frame_on_event_line(rest)
-            if more and frame is None and name is not None and text.may_be_fields(name, rest):
+            frame, more = frame_on_event_line(rest)
+            if more and frame is None and name is not None and may_be_fields(name, rest):
                 event.is_tracepoint = True
             elif more:
                 self._out.problem(MORE_COLUMNS, number, repr(rest[:40].decode("utf-8", "replace")))
@@ -401,79 +394,83 @@ class _Reader:
         self._frames[line] = frame
 
     def _flush(self) -> None:
-        """Write the event whose frames are complete now."""
+        """Write the event whose frames are complete now, if there is one."""
         event = self._event
         if event is None:
             return
         self._event = None
-        self._events += 1
-        self._out.balance.written += 1
-        stack = self._tracks.stack(event.frames) if event.frames else NO_STACK
+        self._count_event()
+        stack = self._tracks.stack(event.frames)
         if event.is_tracepoint:
             self._tracepoint(event, stack)
         else:
             self._tracks.sample(event.thread, event.ts, stack, event.name, event.period, event.at, event.cpu)
 
+    def _count_event(self) -> None:
+        self._events += 1
+        self._out.balance.written += 1
+
     def _tracepoint(self, event: _Event, stack: StackId) -> None:
-        tracks, name = self._tracks, event.name
-        action = name.removeprefix("sched:")
-        if action == "sched_switch":
-            switch = text.switch_of(event.rest)
-            if switch is not None:
-                tracks.switch(event.ts, event.cpu, *switch, event.at, stack)
-                return
+        tracks, action = self._tracks, event.name.removeprefix("sched:")
+        if action == "sched_switch" and (switch := switch_of(event.rest)):
+            tracks.switch(event.ts, event.cpu, *switch, event.at, stack)
+            return
+        woken = woken_task(event.rest) if action in ("sched_wakeup", "sched_wakeup_new") else None
+        if action in ("sched_switch", "sched_wakeup", "sched_wakeup_new") and woken is None:
             self._out.problem(UNKNOWN_SWITCH, event.at, event.rest[:60])
-        args = text.fields_of(event.rest)
+        args = fields_of(event.rest)
         if event.cpu is not None:
             args["cpu"] = event.cpu
-        tracks.tracepoint(event.thread, event.ts, name, args, stack, event.at, event.cpu)
-        if action in ("sched_wakeup", "sched_wakeup_new"):
-            task = text.woken_task(event.rest)
-            if task is not None:
-                tracks.wakeup(event.ts, task, event.at)
-            else:
-                self._out.problem(UNKNOWN_SWITCH, event.at, event.rest[:60])
+        tracks.tracepoint(event.thread, event.ts, event.name, args, stack, event.at, event.cpu)
+        if woken is not None:
+            tracks.wakeup(event.ts, woken, event.at)
 
-    # -- records of the kernel --------------------------------------------------------------------------------------
-
-    def _record(
-        self, at: int, ts: int, ids: tuple[int | None, int], task: Task, cpu: int | None, kind: str, rest: str
-    ) -> None:
+    def _record(self, at: int, ts: int, pid: int | None, task: Task, cpu: int | None, kind: str, rest: str) -> None:
         """Read PERF_RECORD_...: names and processes of threads, and switches; others become instants."""
-        args: dict[str, Any] = {"text": rest.strip(": ")} if rest.strip(": ") else {}
-        if kind == "PERF_RECORD_COMM" and (comm := text.comm_of(rest)):
-            self._tracks.know(comm[1], comm[2], comm[0])
-            ids, args = (comm[1], comm[2]), {"comm": comm[0]}
-        elif kind in ("PERF_RECORD_FORK", "PERF_RECORD_EXIT") and (fork := text.fork_of(rest)):
-            self._tracks.know(fork[0], fork[1])
-            self._tracks.know(fork[2], fork[3])
-            args = {"pid": fork[0], "tid": fork[1], "parent_pid": fork[2], "parent_tid": fork[3]}
-        elif kind in ("PERF_RECORD_MMAP", "PERF_RECORD_MMAP2") and (mmap := text.mmap_of(rest)):
-            self._tracks.know(mmap[0], mmap[1])
-            args = mmap[2]
-        elif kind in ("PERF_RECORD_SWITCH", "PERF_RECORD_SWITCH_CPU_WIDE") and (switch := text.switch_record_of(rest)):
-            self._switch_record(at, ts, task, cpu, *switch)
+        tid, text = task.tid, rest.strip(": ")
+        args: dict[str, Any] = {"text": text} if text else {}
+        if kind == "PERF_RECORD_COMM" and (match := _COMM.fullmatch(rest)):
+            pid, tid, args = whole(match[2]), whole(match[3]), {"comm": match[1]}
+            self._tracks.know(pid, tid, match[1])
+        elif kind in ("PERF_RECORD_FORK", "PERF_RECORD_EXIT") and (match := _FORK.fullmatch(rest)):
+            args = dict(zip(("pid", "tid", "parent_pid", "parent_tid"), map(whole, match.groups()), strict=True))
+            self._tracks.know(args["pid"], args["tid"])
+            self._tracks.know(args["parent_pid"], args["parent_tid"])
+        elif kind in ("PERF_RECORD_MMAP", "PERF_RECORD_MMAP2") and (match := _MMAP.fullmatch(rest)):
+            self._tracks.know(whole(match[1]), whole(match[2]))
+            args = {
+                "file": match[7],
+                "address": match[3],
+                "size_bytes": hex_of(match[4]),
+                "file_offset": match[5],
+                "protection": match[6].rstrip(":"),
+            }
+        elif kind in ("PERF_RECORD_SWITCH", "PERF_RECORD_SWITCH_CPU_WIDE") and (
+            match := _SWITCH_RECORD.fullmatch(rest)
+        ):
+            self._count_event()
+            if match[1] == "IN":
+                self._tracks.switch_in(ts, cpu, task, at, stated=True)
+            else:
+                self._tracks.switch_out(ts, cpu, task, "R+" if match[2] else "", at)
             return
         elif kind.startswith("PERF_RECORD_LOST"):
-            self._out.problem(LOST_EVENTS, at, rest.strip(": "))
+            self._out.problem(LOST_EVENTS, at, text)
         if ts == 0:
-            self._out.balance.merged[_EARLY] += 1
+            self._out.balance.merged[EARLY_RECORDS] += 1
             return
-        self._events += 1
-        self._out.balance.written += 1
-        self._out.instant(self._tracks.thread(*ids), ts, kind, "record", args, at)
-
-    def _switch_record(self, at: int, ts: int, task: Task, cpu: int | None, begins: bool, preempted: bool) -> None:
-        self._events += 1
-        self._out.balance.written += 1
-        if begins:
-            self._tracks.switch_in(ts, cpu, task, at, own=True)
-        else:
-            self._tracks.switch_out(ts, cpu, task, "R+" if preempted else "", at)
+        self._count_event()
+        self._out.instant(self._tracks.thread(pid, tid), ts, kind, "record", args, at)
 
     # -- the end ------------------------------------------------------------------------------------------------------
 
-    def _finish(self, source: Source) -> None:
+    def _end(self, source: Source, number: int) -> None:
+        line = self._last_line
+        stripped = line.rstrip()
+        in_stack = may_be_frame(line) and not (EVENT.fullmatch(stripped) or has_columns_only(stripped))
+        if self._event is not None and (in_stack or not line.endswith(b"\n")):
+            self._out.problem(CUT_STACK, number)
+        self._flush()
         if not self._events:
             raise source.malformed(
                 "no event with a time found, expected lines such as `python 7 [000] 12.345678: 1001001 cpu-clock: ...`",
@@ -484,11 +481,47 @@ class _Reader:
                 f"the times begin with 0 and step back {self._steps_back} times, as those of --deltatime do",
                 hint="-O deltatime=true reads them as the time since the event before",
             )
-        counts = (self._frame_lines, self._field_lines, self._ends, self._header_lines)
-        for what, count in zip((_FRAMES, _FIELDS, _ENDS, _HEADER), counts, strict=True):
+        for reason, count in self._lines.items():
             if count:
-                self._out.balance.merged[what] += count
+                self._out.balance.merged[reason] += count
         self._tracks.finish()
+
+
+def _header_beside(source: Source, named: Source | None, span: tuple[int, int] | None, out: Builder) -> Header | None:
+    """Return the header of a recording from another file: the named one, or one beside it with times that cover its."""
+    candidates = [named] if named is not None else [Source(path) for path in _header_paths(source)]
+    for candidate in candidates:
+        if not begins_header(candidate.head().text):
+            if named is not None:
+                raise candidate.malformed(
+                    "no perf header found, expected `# ========` and `# captured on`",
+                    hint="write it with perf script --header-only",
+                    where="line 1",
+                )
+            continue
+        header = Header()
+        for _, line in candidate.lines():
+            if not line.startswith(b"#"):
+                break
+            header.add_line(line)
+        covers = header.covers(span)
+        if named is not None or covers:
+            verdict = "lie" if covers else "do not all lie"
+            text = f"{candidate.name} beside the file was read as its header"
+            out.note(f"{text}; the samples {verdict} in the times that it states")
+            return header
+    return None
+
+
+def _header_paths(source: Source) -> list[Path]:
+    """Return the files beside the input that may hold its header, by name."""
+    if source.path is None or "script" not in source.path.name:
+        return []
+    before, _, after = source.path.name.partition("script")
+    suffix = after[after.rindex(".") :] if "." in after else ""
+    names = dict.fromkeys([f"{before}header{after}", f"{before}header{suffix}", f"{before}script_header{suffix}"])
+    paths = [source.path.with_name(name) for name in names]
+    return [path for path in paths if path.is_file() and not source.is_same_file(path)]
 
 
 @dataclass(frozen=True)
@@ -574,22 +607,13 @@ class PerfScript:
 
     def sniff(self, head: Head) -> Match:
         """Return YES by an event line with a frame, tracepoint fields or a record, or by nothing but event lines."""
-        lines = head.data.splitlines()[:_LINES_TO_JUDGE]
-        for line, after in zip_longest(lines, lines[1:], fillvalue=b""):
-            match = text.EVENT.fullmatch(line.rstrip()) if line[:1] not in (b"#", b"") else None
-            if match is not None and text.is_certain(match, after):
-                return Match.yes("an event line of perf script")
-        if text.are_bare_events(lines):
-            return Match.yes("event lines of perf script without frames")
-        if text.are_bare_events(lines, with_fields=True):
-            return Match.maybe("event lines of perf script with fields, without the systems of tracepoints")
-        if text.are_untimed(lines):
-            return Match.fallback("event lines of perf script without times")
-        return Match.no("no event line of perf script")
+        return match_of(head.data.splitlines()[:_LINES_TO_JUDGE])
 
     def read(self, source: Source, out: Builder) -> None:
         """Read the whole text."""
-        checked_clock(self.name, self.clockid)
+        if self.clockid and self.clockid not in CLOCK_NAMES:
+            known = ", ".join(CLOCK_NAMES)
+            raise UsageError(f"option clockid of {self.name} is one of {known}, not {self.clockid!r}")
         beside = Source(self.header) if self.header else None
         zone = zone_of(self.name, self.utc_offset)
         out.info.unit = "line"
@@ -600,7 +624,7 @@ class PerfScript:
         for event in reader.without_periods:
             out.problem(NO_PERIODS, event)
         if not reader.header.info:
-            reader.header = header_beside(source, beside, reader.sample_span, out) or reader.header
+            reader.header = _header_beside(source, beside, reader.sample_span, out) or reader.header
         domain = reader.header.tell(out, reader.resolution_ns, self.clockid, relative=reader.relative)
         if reader.header.reference is not None or domain.zero is Zero.UNIX_EPOCH:
             refuse_zone(self.name, self.utc_offset, source.name, "its clock is related to the wall clock already")
