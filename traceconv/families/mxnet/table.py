@@ -58,23 +58,28 @@ _ROW = {
 }
 _LIKE_A_ROW = re.compile(r"\S.*\s\s\d")
 
-_JSON_NUMBER = r"-?\d+(?:\.\d*)?(?:[eE][+-]?\d+)?"
 _JSON_BEGIN = re.compile(r'((?:.*?\S)??)\s*+\{?\s*+"(Time|Memory)"\s*:\s*\{\s*')
 _JSON_HEAD = re.compile(
     rb'"(?:Time|Memory)"\s*:\s*\{.{0,2000}?'
     rb'(?:"Count"\s*:\s*\d+\s*,\s*"(?:Total|Min)"|"Avg"\s*:\s*[\d.]+\s*,\s*"Count")\s*:',
     re.DOTALL,
 )
-#         "Convolution": {
-_JSON_OPEN = re.compile(r'\s*"(.*)"\s*:\s*\{\s*')
-_JSON_VALUE = re.compile(rf'\s*"(Count|Total|Min|Max|Avg)"\s*:\s*({_JSON_NUMBER})\s*+,?\s*+')
-_JSON_UNIT = re.compile(r'\s*"(Time|Memory)"\s*:\s*"([^"]*)"\s*+,?\s*+')
-_JSON_CLOSE = re.compile(r"[\s},]*")
+#         "Convolution": {  |  "Count": 4,  |  "Time": "ms",  |  },
+_JSON_LINE = re.compile(
+    r'\s*"(?P<opened>.*)"\s*:\s*\{\s*|'
+    r'\s*"(?P<key>Count|Total|Min|Max|Avg)"\s*:\s*(?P<value>-?\d+(?:\.\d*)?(?:[eE][+-]?\d+)?)\s*+,?\s*+|'
+    r'\s*"(?P<kind>Time|Memory)"\s*:\s*"(?P<unit>[^"]*)"\s*+,?\s*+|[\s},]*'
+)
 
 _MEMORY = "Device Storage"
 _COUNTERS = ("MXNet C API Calls", "MXNet C API Concurrency")
 _NO_MINIMUM = 2147483.6
-_SCALE = 1000  # MXNet divides the values of counters by this
+#: The args of a row, by the kind of its numbers.
+_KEYS = {
+    "time": ("total_ms", "min_ms", "max_ms", "avg_ms"),
+    "memory": ("", "min_use_kB", "max_use_kB", "half_range_kB"),
+    "counter": ("total", "min", "max", "half_range"),
+}
 _HELP = "Sums of profiler.dumps(), not a timeline. Sections overlap: the same work can stand in several of them."
 
 
@@ -83,8 +88,7 @@ class Row(msgspec.Struct):
 
     Attributes:
         kind: "time", "memory" or "counter", which is what the numbers mean.
-        count: the number of occurrences.
-        numbers: total, min, max and avg as printed; total is None where it is not printed.
+        numbers: total, min, max and avg as printed, None where one is not printed or was never set.
     """
 
     section: str
@@ -95,28 +99,21 @@ class Row(msgspec.Struct):
 
     def args(self) -> dict[str, Any]:
         """Return the numbers with their units in the keys."""
-        total, low, high, average = self.numbers
-        if self.kind == "time":
-            values = {"total_ms": total, "min_ms": low, "max_ms": high, "avg_ms": average}
-        elif self.kind == "memory":
-            values = {"min_use_kB": low, "max_use_kB": high, "half_range_kB": average}
-        else:
-            args = {"total": total, "min": low, "max": high, "half_range": average}
-            values = {key: None if value is None else _counted(value) for key, value in args.items()}
-        return {"count": self.count, **{key: value for key, value in values.items() if value is not None}}
+        printed = zip(_KEYS[self.kind], self.numbers, strict=True)
+        values = {key: value for key, value in printed if value is not None}
+        if self.kind == "counter":  # MXNet divides their values by 1000
+            values = {key: _exact(round(value * 1000, 3)) for key, value in values.items()}
+        return {"count": self.count, **values}
 
 
-def _counted(printed: float) -> float:
-    """Return the value of a counter that was printed divided by 1000."""
-    value = round(printed * _SCALE, 3)
+def _exact(value: float) -> float:
     return round(value) if value.is_integer() else value
 
 
 def row_of(section: str, name: str, count: int, printed: Sequence[float | None], is_memory: bool) -> Row:
-    """Return a row, with the kind of its numbers.
+    """Return a row with the kind of its numbers: total, min, max, avg, or the last three of them.
 
     Args:
-        printed: total, min, max, avg; or min, max, avg.
         is_memory: whether the heading says so.
     """
     total, low, high, average = (None, *printed) if len(printed) == 3 else printed
@@ -132,7 +129,7 @@ def row_of(section: str, name: str, count: int, printed: Sequence[float | None],
 def _averages_its_range(
     count: int, total: float | None, low: float | None, high: float | None, average: float | None
 ) -> bool:
-    """Return whether the average is not an average but half the range, beyond what rounding explains."""
+    """Return whether the average is half the range, beyond what rounding explains."""
     if total is None or low is None or high is None or average is None or low >= _NO_MINIMUM:
         return False
     rounding = 0.0001 + 0.001 * abs(average)
@@ -297,19 +294,18 @@ class _Reader:
         self._json = _Json(self._dumps, prefix.removesuffix("{"), kind, [kind])
 
     def _json_line(self, number: int, line: str, document: _Json) -> bool:
-        opened, value = _JSON_OPEN.fullmatch(line), _JSON_VALUE.fullmatch(line)
-        unit = _JSON_UNIT.fullmatch(line)
-        if opened is not None:
-            document.path.append(opened[1])
-            document.values = {}
-        elif value is not None:
-            document.values[value[1]] = value[2]
-        elif unit is not None:
-            self._units[unit[1]] = unit[2]
-        elif _JSON_CLOSE.fullmatch(line):
-            return self._close(number, line.count("}"), document)
-        else:
+        match = _JSON_LINE.fullmatch(line)
+        if match is None:
             return False
+        if match["opened"] is not None:
+            document.path.append(match["opened"])
+            document.values = {}
+        elif match["key"]:
+            document.values[match["key"]] = match["value"]
+        elif match["kind"]:
+            self._units[match["kind"]] = match["unit"]
+        else:
+            return self._close(number, line.count("}"), document)
         return self._merged(JSON_LINES)
 
     def _close(self, number: int, brackets: int, document: _Json) -> bool:
