@@ -11,57 +11,32 @@ from typing import Any, Final
 
 from traceconv.model.numbers import is_digits
 
+
+def _numbered(*names: str) -> dict[int, str]:
+    return dict(enumerate(names))
+
+
 #: CUpti_ActivityMemcpyKind; from 11 on only in Nsight Systems: copies of unified memory.
-MEMCPY_KIND: Final = {
-    0: "unknown",
-    1: "HtoD",
-    2: "DtoH",
-    3: "HtoA",
-    4: "AtoH",
-    5: "AtoA",
-    6: "AtoD",
-    7: "DtoA",
-    8: "DtoD",
-    9: "HtoH",
-    10: "PtoP",
-    11: "unified HtoD",
-    12: "unified DtoH",
-    13: "unified DtoD",
-}
+MEMCPY_KIND: Final = _numbered(
+    *("unknown", "HtoD", "DtoH", "HtoA", "AtoH", "AtoA", "AtoD", "DtoA", "DtoD", "HtoH", "PtoP"),
+    *("unified HtoD", "unified DtoH", "unified DtoD"),
+)
 
 #: CUpti_ActivityMemoryKind: source and destination of copies, memory that is set, allocations in nvprof.
-MEMORY_KIND: Final = {
-    0: "unknown",
-    1: "pageable",
-    2: "pinned",
-    3: "device",
-    4: "array",
-    5: "managed",
-    6: "device static",
-    7: "managed static",
-}
+MEMORY_KIND: Final = _numbered(
+    "unknown", "pageable", "pinned", "device", "array", "managed", "device static", "managed static"
+)
 
 #: CUpti_ActivityUnifiedMemoryMigrationCause.
-MIGRATION_CAUSE: Final = {
-    0: "unknown",
-    1: "user",
-    2: "coherence",
-    3: "prefetch",
-    4: "eviction",
-    5: "access counters",
-}
+MIGRATION_CAUSE: Final = _numbered("unknown", "user", "coherence", "prefetch", "eviction", "access counters")
 
 #: CUpti_ActivityUnifiedMemoryAccessType, of page faults.
-ACCESS_TYPE: Final = {0: "unknown", 1: "read", 2: "write", 3: "atomic", 4: "prefetch"}
+ACCESS_TYPE: Final = _numbered("unknown", "read", "write", "atomic", "prefetch")
 
 #: CUpti_ActivitySynchronizationType.
-SYNCHRONIZATION: Final = {
-    0: "unknown",
-    1: "event synchronize",
-    2: "stream wait event",
-    3: "stream synchronize",
-    4: "context synchronize",
-}
+SYNCHRONIZATION: Final = _numbered(
+    "unknown", "event synchronize", "stream wait event", "stream synchronize", "context synchronize"
+)
 
 #: CUpti_ActivityOverheadKind.
 OVERHEAD: Final = {
@@ -78,13 +53,13 @@ OVERHEAD: Final = {
 }
 
 #: CUpti_ActivityLaunchType, of kernels.
-LAUNCH_TYPE: Final = {0: "regular", 1: "cooperative", 2: "cooperative multi-device"}
+LAUNCH_TYPE: Final = _numbered("regular", "cooperative", "cooperative multi-device")
 
 #: CUpti_ActivityStreamFlag.
-STREAM_FLAG: Final = {0: "unknown", 1: "default", 2: "non-blocking", 3: "null stream"}
+STREAM_FLAG: Final = _numbered("unknown", "default", "non-blocking", "null stream")
 
 #: CUpti_ActivityComputeApiKind, of contexts.
-COMPUTE_API: Final = {0: "unknown", 1: "CUDA", 2: "CUDA MPS"}
+COMPUTE_API: Final = _numbered("unknown", "CUDA", "CUDA MPS")
 
 #: Categories of the slices and flows that both databases hold: the same words, so that a filter works on either.
 KERNEL: Final = "kernel"

@@ -53,10 +53,7 @@ class Known(Generic[_Entry]):
 
 
 class Described(NamedTuple):
-    """The properties that rows share.
-
-    These are: track, name and category (interned), the repeated part of their args, a number for their process.
-    """
+    """The properties that rows share: names are interned, `args` is the repeated part, `process` a number for it."""
 
     track: int
     name: int
@@ -95,12 +92,7 @@ def whole(values: Sequence[Any]) -> I64 | None:
 
 
 class Tables:
-    """The tables of a database of one profiler.
-
-    Attributes:
-        tables: the columns of each table, by its name without the prefix of the profiler.
-        error: the first damage, None if there is none.
-    """
+    """The tables of a database: the columns of each by its name without the prefix of the profiler, the first error."""
 
     prefix: ClassVar[str] = ""
     damaged: ClassVar[Code]

@@ -443,12 +443,12 @@ class Memory:
 def _freed_first(rows: list[tuple[int, int, Row]], frees: set[Any]) -> bool:
     """Return whether each address that is both allocated and freed is freed first: then the two words are swapped."""
     first: dict[tuple[Any, Any, Any], bool] = {}
-    both: set[tuple[Any, Any, Any]] = set()
+    reused: set[tuple[Any, Any, Any]] = set()
     for _, _, (process, device, address, _, _, operation) in rows:
         key, is_free = (process, device, address), operation in frees
         if first.setdefault(key, is_free) != is_free:
-            both.add(key)
-    return len(both) >= _ADDRESSES and all(first[key] for key in both)
+            reused.add(key)
+    return len(reused) >= _ADDRESSES and all(first[key] for key in reused)
 
 
 NO_VALUE = lost("nsys.no_value", "a row of a counter has no time or no number")

@@ -558,8 +558,8 @@ class Tracks:
         if key not in self._known_tracks:
             pid = self._pid(process)
             keys = (pid, context, stream), (pid, green, stream)
-            name = next((self._stream_names[one] for one in keys if one in self._stream_names), "")
-            words = [name] * bool(name) + next((self._streams[one] for one in keys if one in self._streams), [])
+            name = next((self._stream_names[place] for place in keys if place in self._stream_names), "")
+            words = [name] * bool(name) + next((self._streams[place] for place in keys if place in self._streams), [])
             title = f"Stream {_shown(stream)}" + (f" ({name})" if name else "")
             self._known_tracks[key] = track = self._out.tracks.add(title, parent, description=", ".join(words))
             self._rank(track, stream)

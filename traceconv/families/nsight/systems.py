@@ -263,7 +263,7 @@ class _Reader:
         self._anchor(clock)
 
     def _duration(self) -> int | None:
-        durations = [one for (one,) in self._export.rows("ANALYSIS_DETAILS", ("duration",)) if isinstance(one, int)]
+        durations = [time for (time,) in self._export.rows("ANALYSIS_DETAILS", ("duration",)) if isinstance(time, int)]
         return durations[0] if durations else None
 
     def _anchor(self, clock: ClockDomain) -> None:

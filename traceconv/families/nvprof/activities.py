@@ -144,7 +144,7 @@ class Activities(Tables):
         known = self._database.tables.get(table, ())
         if all(column in known for column in columns):
             try:
-                for rows in self._database.batches(table, [quoted(one) for one in columns], PORTION):
+                for rows in self._database.batches(table, [quoted(column) for column in columns], PORTION):
                     yield from rows
             except InputError as error:
                 self._damage(error, self.place(table))

@@ -114,29 +114,22 @@ NONE = ("", "-")
 
 
 class Shape(NamedTuple):
-    """The properties of rows that differ only in their times and names."""
+    """The properties of rows that differ only in their times and names: their args, and device, context, stream."""
 
     args: dict[str, Any]
-    row: dict[str, str]
-    on_device: bool
+    place: tuple[str, ...]
 
 
 class Table(msgspec.Struct):
-    """The table that rows belong to.
-
-    Attributes:
-        pid: of the process, None when nvprof showed a file.
-        title: the text above it.
-        group: the type of the rows, such as "API calls".
-        context: thread, domain, range, device and kernel that the rows are about.
-    """
+    """The table that rows belong to. It has no pid when nvprof showed a file."""
 
     pid: int | None = None
     title: str = ""
     header: Header | None = None
     header_line: str = ""
     units: dict[str, str] | None = None
-    group: str = ""
+    group: str = ""  # the type of the rows, such as "API calls"
+    #: Thread, domain, range, device and kernel that the rows are about.
     context: dict[str, str] = msgspec.field(default_factory=dict)
     totals: TrackId = NO_TRACK
     clock: ClockId | None = None
@@ -145,12 +138,7 @@ class Table(msgspec.Struct):
 
 
 class TextTracks:
-    """Creates tracks on first use.
-
-    Attributes:
-        commands: what the processes were started with.
-        clocks: the domain of each clock.
-    """
+    """Creates tracks on first use; keeps the commands of processes, and the domain of each clock."""
 
     def __init__(self, out: Builder) -> None:
         self.commands: dict[int | None, str] = {}
@@ -190,7 +178,7 @@ class TextTracks:
     def stream(self, table: Table, shape: Shape, name: str, clock: ClockId) -> TrackId:
         """Return the track of the stream, or of the unified memory, that a row is about."""
         unified = name.startswith(UNIFIED)
-        words = tuple(shape.row.get(word, "-").strip() for word in ("Device", "Context", "Stream"))
+        words = shape.place
         key = ("stream", table.pid, words, unified, clock)
         if key not in self._tracks:
             device = _DEVICE.fullmatch(words[0])
@@ -418,14 +406,13 @@ class _Reader:
         args = dict(shape.args)
         if header.correlated and is_digits(cells[-1].strip()):
             args["correlation_id"] = whole_or_text(cells[-1].strip())
-        on_device = shape.on_device or name.startswith("[")
+        on_device = shape.place[0] not in NONE or name.startswith("[")
         name = self._correlated(name, args, on_device)
         clock = self._tracks.clock(table)
-        track = (
-            self._tracks.stream(table, shape, name, clock)
-            if on_device
-            else self._tracks.track(table, ("CUDA API",), clock)
-        )
+        if on_device:
+            track = self._tracks.stream(table, shape, name, clock)
+        else:
+            track = self._tracks.track(table, ("CUDA API",), clock)
         category = _category(name, on_device)
         self._out.balance.written += 1
         self._timed += 1
@@ -449,7 +436,8 @@ class _Reader:
             if len(table.shapes) == _MAX_SHAPES:
                 table.shapes.clear()
             row = dict(zip(header.columns, cells, strict=True))
-            shape = table.shapes[key] = Shape(self._args(row), row, row.get("Device", "-").strip() not in NONE)
+            place = tuple(row.get(column, "-").strip() for column in ("Device", "Context", "Stream"))
+            shape = table.shapes[key] = Shape(self._args(row), place)
         return shape
 
     def _correlated(self, name: str, args: dict[str, Any], on_device: bool) -> str:
@@ -515,12 +503,13 @@ class _Reader:
         category = row.pop("Type", "") or self._table.group
         if "range" in self._table.context and category != _RANGE:
             depth = depth or 1  # what ran in a range, a part of what ran in all
-        own = not depth and _EXCLUSIVE.search(self._table.title) is not None
+        is_exclusive = not depth and _EXCLUSIVE.search(self._table.title) is not None
         args: dict[str, Any] = {**self._table.context, **({"depth": depth} if depth else {})}
         for column, cell in row.items():
             if cell.strip() not in NONE:
                 ending, value = printed.value_of(cell, self._unit(column))
-                args[f"{'self_' if own and column == 'Time' else ''}{printed.key_of(column)}{ending}"] = value
+                prefix = "self_" if is_exclusive and column == "Time" else ""
+                args[f"{prefix}{printed.key_of(column)}{ending}"] = value
         self._out.totals(self._tracks.totals(self._table), name.strip(), category, args, number)
         self._out.balance.written += 1
         return True

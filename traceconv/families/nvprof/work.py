@@ -283,7 +283,7 @@ class DeviceWork:
         """Return the stream of a row and a number for its process."""
         known = self._tracks.pids
         if len(known) > 1 and not number:
-            return -1, 0
+            return -1, 0  # the call that launched it tells, once its correlation id is known
         pid = self._launches.pid_of(number) if len(known) > 1 else known[0] if known else None
         return self._tracks.stream(pid, *row[3:6]), self._launches.number(pid)
 
