@@ -460,7 +460,6 @@ class FuriosaEvents(ChromeEvents):
 
 
 def _numbers(event: Event) -> tuple[int | str, int | str]:
-    """Return pid and tid."""
     return whole_number(text_of(bytes(event.pid))), whole_number(text_of(bytes(event.tid)))
 
 

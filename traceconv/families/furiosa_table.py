@@ -367,7 +367,6 @@ class _Box(_Table):
         self._pending_at = 0
 
     def line(self, number: int, line: str) -> bool:
-        """Read a rule or a row."""
         if not line.startswith(("├", "╞", "└", "│")):
             return False
         if line[0] == "│":
@@ -403,7 +402,6 @@ class _Box(_Table):
         self._pending = []
 
     def close(self) -> None:
-        """Add the last row."""
         self._flush()
         if not self.columns and self._heading:
             code = BAD_ROW if is_ours(box_columns(self._heading)) else OTHER_TABLE
@@ -426,7 +424,6 @@ class _Pandas(_Table):
         return self._more and not self._in_block
 
     def begin_block(self, line: str, columns: list[str]) -> None:
-        """Begin the next block with its heading."""
         self.columns += columns
         self._ends = [name.end() for name in _NAME.finditer(line)]
         self._at, self._in_block, self._more = 0, True, line.rstrip().endswith("\\")
@@ -504,7 +501,6 @@ class _Log:
         self._summary_at = 0
 
     def read(self, source: Source) -> None:
-        """Read all lines."""
         others = 0
         for number, line in source.lines():
             self.out.balance.read += 1
@@ -521,7 +517,6 @@ class _Log:
             self.out.skip(OTHER_LINE, count=others)
 
     def close(self) -> None:
-        """End the open table."""
         table, self._table = self._table, None
         if table is not None:
             table.close()

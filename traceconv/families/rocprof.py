@@ -353,7 +353,6 @@ class Table:
         out.slice(track, start, end - start, kernel.name, _cupti.KERNEL, kernel.args, kernel.at)
 
     def _args(self, row: dict[str, str]) -> dict[str, Any]:
-        """Return the args of a row: the columns without another use."""
         return {self._keys[key]: number_in(value) for key, value in row.items() if value}
 
 

@@ -171,8 +171,6 @@ class _Pass(NamedTuple):
 
 
 class _Sdk:
-    """Writes the records of one process."""
-
     def __init__(self, out: Builder, document: JsonDocument, process: _Process) -> None:
         self._out = out
         self._counts = document.elements(process.callback_records.get(_COUNTED, msgspec.Raw(b"[]")))
@@ -215,7 +213,6 @@ class _Sdk:
         self._tracks.flows()
 
     def _count(self, counted: _Counted, number: int) -> None:
-        """Keep the counts of a kernel."""
         kernel = counted.dispatch_data
         if kernel.dispatch_info is None:
             self._out.skip(BAD_ROW, number, f"{_COUNTED}: no dispatch_info")

@@ -155,7 +155,6 @@ class _Times(msgspec.Struct):
         self.out.balance.written += 1
 
     def finish(self) -> None:
-        """Set the resolution of the clock."""
         self.out.clocks.set_default(replace(RUN_CLOCK, resolution_ns=self.step))
         if self.step > RUN_CLOCK.resolution_ns:
             self.out.note(

@@ -119,11 +119,9 @@ class _Heading(msgspec.Struct, dict=True):
         return "Metric Name" not in self.columns
 
     def is_value(self, column: str) -> bool:
-        """Return whether a column holds measured numbers."""
         return not self.is_info(column) if self.is_raw else column in ("Metric Value", *_SUMMARY)
 
     def is_info(self, column: str) -> bool:
-        """Return whether a column is about the launch itself."""
         if self.is_raw:
             return column in _LAUNCH or _NVTX_COLUMN.fullmatch(column) is not None
         return column not in (*_DETAIL, *_RULE, *_SUMMARY)
@@ -154,13 +152,11 @@ class _Heading(msgspec.Struct, dict=True):
 
     @cached_property
     def launch_at(self) -> tuple[int, ...]:
-        """Where the columns stand that identify a launch."""
         positions = {column: at for at, column in enumerate(self.columns)}
         return tuple(positions[column] for column in _LAUNCH if column in positions)
 
     @cached_property
     def name_at(self) -> int:
-        """Where the name of the kernel stands."""
         return len(self.columns) - 1 - self.columns[::-1].index("Kernel Name")
 
     @property
@@ -194,8 +190,6 @@ class _Kernel(msgspec.Struct):
 
 
 class _Reader:
-    """Reads one report into a builder."""
-
     def __init__(self, out: Builder, source: Source) -> None:
         self._out = out
         self._source = source

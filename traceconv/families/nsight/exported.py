@@ -319,7 +319,6 @@ class Export(Tables):
     def _possible(
         self, columns: Sequence[str], rows: Sequence[Row], report: Callable[[int, int, object], None]
     ) -> Sequence[Row]:
-        """Return the rows with None for impossible times."""
         for place, column in enumerate(columns):
             if column in TIMES:
                 rows = _in_a_session(rows, place, report)

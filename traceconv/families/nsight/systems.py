@@ -150,7 +150,6 @@ class Nvtx:
                     self._tracks.name_thread(thread, None, name)
 
     def _text(self, text: Any, text_id: Any) -> str:
-        """Return the name as given, or the registered string."""
         return as_text(text) if text not in (None, "") else self._export.text(text_id)
 
     def _other(self, number: int, row: Row, kind: Any) -> None:
@@ -209,8 +208,6 @@ def _process(thread: Any) -> Any:
 
 
 class _Reader:
-    """Reads one export into a builder."""
-
     def __init__(self, export: Export, out: Builder, *, os_runtime: bool) -> None:
         self._export = export
         self._out = out

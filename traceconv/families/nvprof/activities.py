@@ -275,11 +275,9 @@ class Tracks:
         return self._out.tracks.thread(process, None, f"{name} ({label})" if name else label)
 
     def _below_process(self, pid: Any, name: str, description: str = "") -> TrackId:
-        """Return a track of a process that is not a thread."""
         return self._out.tracks.add(name, self.process(pid), description=description)
 
     def _device(self, pid: Any, device: Any) -> TrackId:
-        """Return a device as seen by a process."""
         info = self.devices.get(device, {})
         name = info.get("name") or self._names.get(ObjectId(DEVICE, _u32(device), 0, 0))
         label = f"GPU {device}" if device is not None else "GPU"
@@ -289,22 +287,18 @@ class Tracks:
         return self._add(label, name, self.process(pid), ", ".join(words))
 
     def _below_device(self, pid: Any, device: Any, name: str, description: str = "") -> TrackId:
-        """Return a track of a device that is not a context."""
         parent = self.device(pid, device) if device not in (None, _NONE, -1) else self.process(pid)
         return self._out.tracks.add(name, parent, description=description)
 
     def _counter(self, pid: Any, device: Any, name: str, unit: str, description: str = "") -> TrackId:
-        """Return a track for values that a device has."""
         return self._out.tracks.counter(name, self.device(pid, device), unit=unit, description=description)
 
     def _context(self, pid: Any, device: Any, context: Any) -> TrackId:
-        """Return a context of a device."""
         name = self._names.get(ObjectId(CONTEXT, _u32(device), _u32(context), 0), "")
         label = f"Context {context}" if context is not None else "no context"
         return self._add(label, name, self.device(pid, device), self._contexts.get(context, ""))
 
     def _stream(self, pid: Any, device: Any, context: Any, stream: Any) -> TrackId:
-        """Return a stream of a context."""
         if stream in (None, _NONE, -1):
             return self.context(pid, device, context)
         name = self._names.get(ObjectId(STREAM, _u32(device), _u32(context), _u32(stream)), "")

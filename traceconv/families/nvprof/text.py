@@ -253,8 +253,6 @@ def _closest(pairs: list[tuple[Row, Row]], clock: ClockId, reference: ClockId) -
 
 
 class _Reader:
-    """Reads one text into a builder."""
-
     def __init__(self, out: Builder) -> None:
         self._out = out
         self._table = Table()
@@ -269,7 +267,6 @@ class _Reader:
         self._lines = TextLines(out)
 
     def read(self, source: Source) -> None:
-        """Read all lines."""
         line = b""
         for number, line in self._lines.read(source, keep_ends=True):
             self._line(number, plain(line.rstrip(b"\r\n")))

@@ -318,7 +318,6 @@ class DeviceWork:
         return Described(track, name, category, _members(args), process)
 
     def _args(self, rows: Sequence[Row], ids: list[int], kinds: list[Described]) -> list[bytes]:
-        """Return the args of kernels."""
         launches = [row[_SHAPE_TO + 1 :] for row in rows]
         made = [
             _USUAL % (number, launch[0], kind[3])
@@ -469,8 +468,6 @@ _DATA_COLUMNS = ("flags", "id", "payloadKind", "payload", "color", "category")
 
 
 class _Open(NamedTuple):
-    """A range that has started."""
-
     track: TrackId
     ts: int
     name: str
