@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import json
-import random
 import re
 import subprocess
 import sys
@@ -25,12 +24,11 @@ from traceconv import kernel
 from traceconv.api import Output, convert, identify, read
 from traceconv.check import _events, _json_rows, _json_text, _shapes, check_file, chrome_json
 from traceconv.cli import cli
-from traceconv.errors import InputError, LostData, MalformedInput, NothingRead
+from traceconv.errors import InputError, LostData, NothingRead
 from traceconv.families.chrome import buffer as _chrome_buffer
 from traceconv.families.chrome import json_reader as _chrome_json
 from traceconv.families.chrome.events import ChromeEvents
 from traceconv.families.chrome.rows import RowScanner
-from traceconv.families.common.idle_lines import IdleLines
 from traceconv.families.logs import timed_log
 from traceconv.families.perf import container
 from traceconv.families.perfetto.reader import PacketReader
@@ -196,8 +194,6 @@ TEXTS = [
     "vtune/hotspots",
     "vtune/timeline",
 ]
-#: The formats whose importers are not handed lines that mean nothing.
-PASSED_OVER = ("deepsparse", "timed-log")
 UNITS = {"empty": b"\n", "blank": b" \n", "word": b"x\n", "number": b"0\n", "comma": b",\n", "crlf": b"\r\n"}
 MANY = 20_000
 
@@ -214,8 +210,6 @@ def lines_looked_at(path: Path, format: str, monkeypatch: pytest.MonkeyPatch) ->
 
     with monkeypatch.context() as patched:
         patched.setattr(Source, "lines", watched(Source.lines))
-        patched.setattr(IdleLines, "read", watched(IdleLines.read))
-        patched.setattr(IdleLines, "look_at", counted(IdleLines.look_at))
         patched.setattr(timed_log._TextReader, "_line", counted(timed_log._TextReader._line))
         options = {"time": "syslog"} if format == "timed-log" else {}
         return read(path, format=format, options=options), len(handed)
@@ -244,7 +238,7 @@ def test_lines_that_mean_nothing_are_counted_and_keep_their_numbers(
     with using("lines", kernel.module("lines") if kernels else None):
         expected, first = lines_looked_at(few, format, monkeypatch)
         found, second = lines_looked_at(many, format, monkeypatch)
-    if format in PASSED_OVER:
+    if format == "timed-log":
         assert second < first + MANY // 8  # times are looked for in the first 2000 lines of a log
     assert events_of(found) == events_of(expected)
     before, after = expected.sources[0].balance, found.sources[0].balance
@@ -646,97 +640,6 @@ def test_an_escape_that_stops_viewers_is_seen_in_a_large_name_too(tmp_path: Path
     report = check_file(path)
     assert {one.code for one in report.problems} == {"check-json.large_member", "check-json.surrogate_escape"}
     assert not report.ok
-
-
-#: What odd lines are made of, besides words of the text: white space and digits that text has and bytes have not.
-_ODD = [
-    " ",
-    "  ",
-    "\t",
-    "\u00a0",
-    "\u2003",
-    "\u3000",
-    "\x1c",
-    "\x85",
-    "\x0c",
-    "é",
-    "٣",
-    "5",
-    "17",
-    "0.5",
-    "1.25",
-    "2,5",
-]
-_ODD += [
-    ",",
-    ";",
-    "|",
-    '"',
-    "==",
-    "#",
-    "-",
-    "--",
-    "----",
-    ":",
-    "a",
-    "Total",
-    "x y",
-    "\x1b[31m",
-    "\ufffd",
-    "{",
-    "}",
-    "% ",
-]
-
-
-@pytest.mark.parametrize("name", [name for name in TEXTS if name.startswith(PASSED_OVER)])
-@pytest.mark.parametrize("kernels", [True, False], ids=["kernel", "python"])
-def test_lines_that_are_passed_over_are_counted_as_if_they_were_read(
-    name: str, kernels: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (source,) = (ROOT / name).glob("input.*")
-    format = name.partition("/")[0]
-    options = {"time": "syslog"} if format == "timed-log" else {}
-    lines = source.read_bytes().splitlines(keepends=True)
-    words = [word.decode("utf-8", "replace") for word in set(re.findall(rb"\S+|\s+", b"".join(lines)))]
-    chance = random.Random(name)
-    pass_over = IdleLines._pass_over
-    passed = []
-
-    def found() -> list[Any]:
-        try:
-            trace = read(path, format=format, options=options)
-        except (InputError, MalformedInput) as error:
-            return [str(error)]
-        info = trace.sources[0]
-        seen = [(one.code.name, one.count, one.skipped, one.places) for one in info.diagnostics]
-        return [info.balance, sorted(seen), info.notes, trace.metadata, trace.strings, *map(events_of, [trace])]
-
-    def watched(self: IdleLines, data: bytes, at: int) -> tuple[int, int]:
-        end, count = pass_over(self, data, at)
-        passed.append(count)
-        return end, count
-
-    path = tmp_path / f"input{source.suffix}"
-    for turn in range(12):
-        text = []
-        for line in lines:
-            text.append(line)
-            while chance.random() < 0.7:
-                odd = "".join(
-                    chance.choice(_ODD if chance.random() < 0.8 else words) for _ in range(chance.randint(0, 6))
-                )
-                cut = line[: chance.randrange(len(line))] if turn % 3 == 0 and chance.random() < 0.1 else b""
-                text += [cut + odd.encode()[: 1000 - turn] + chance.choice([b"\n", b"\n", b"\r\n"])] * chance.choice(
-                    [1, 1, 5]
-                )
-        path.write_bytes(b"".join(text))
-        with using("lines", kernel.module("lines") if kernels else None):
-            monkeypatch.setattr(IdleLines, "_pass_over", watched)
-            some = found()
-            monkeypatch.setattr(IdleLines, "_pass_over", lambda self, data, at: (at, 0))
-            assert found() == some, path.read_bytes()
-    assert sum(passed) > 0 or format == "timed-log"
 
 
 def test_undecodable_bytes_before_a_table_cost_no_time(tmp_path: Path) -> None:

@@ -28,9 +28,8 @@ OWN_WAY = {
     "model/times.py": ("int",),  # bounded digits, tests/test_times.py
     "families/chrome/_times.py": ("int",),  # the same for each event of a million
     "families/nvprof/activities.py": ("int",),  # a list of our own
-    "families/deepsparse/_reports.py": ("Decimal",),  # a pattern bounds it; infinities and NaN are read and counted
+    "families/deepsparse/analysis.py": ("Decimal",),  # a pattern bounds it; infinities and NaN are read and counted
     "families/common/report_csv.py": ("reader",),
-    "families/common/idle_lines.py": ("reader",),
     "families/common/text_lines.py": ("reader",),
     "io/spill.py": ("int",),  # files of the kernel
 }

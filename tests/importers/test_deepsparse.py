@@ -11,7 +11,7 @@ import pytest
 
 from traceconv.errors import MalformedInput
 from traceconv.families.common.ansi import plain
-from traceconv.families.deepsparse.log import DeepSparse
+from traceconv.families.deepsparse.analysis import DeepSparse
 from traceconv.families.registry import Certainty
 from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder

@@ -56,7 +56,7 @@ FORMATS = {
     ),
     "clock-anchor": Format("clock_anchor:ClockAnchor", (b"traceconv-anchor",)),
     "deepsparse": Format(
-        "deepsparse.log:DeepSparse",
+        "deepsparse.analysis:DeepSparse",
         (
             *(b">fatal<", b">error<", b">warn<", b">info<", b">diagnose<", b">debug", (b"&gt;", b"&lt; ")),
             *((b"deepsparse", b"copyright"), b"neuralmagic wand version"),

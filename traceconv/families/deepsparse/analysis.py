@@ -1,4 +1,4 @@
-"""Reports of DeepSparse: times per layer (`deepsparse.analyze`, `deepsparse.debug_analysis`) and benchmark statistics.
+"""DeepSparse (Neural Magic): its log (see `log`), times per layer, and statistics of benchmarks.
 
 Layers are in the order of the compiled plan, each with its average time in ms; the sum of the top level is the average
 of an iteration. Starts are not stated: layers are laid end to end. Sub-layers are parts of their parent. A layer that
@@ -11,19 +11,23 @@ import csv
 import json
 import re
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from decimal import Decimal
-from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import msgspec
 
-from traceconv.families.common.idle_lines import DIGIT, EMPTY, SPACE, SPACES, IdleRows, holds, lines_but
 from traceconv.families.common.json_document import JsonDocument, is_array
-from traceconv.io.source import Source
+from traceconv.families.common.text_lines import TextLines, csv_rows
+from traceconv.families.deepsparse.log import BANNER, NO_CLOCK, LogReader, plain, records
+from traceconv.families.importer import Match
+from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import ClockDomain, Run, Zero
+from traceconv.model.counted import LINES, ROWS
 from traceconv.model.diagnostics import absent, lost, noted, skipped
 from traceconv.model.json_values import flatten
+from traceconv.model.marks import FormatMarks, SeveralMarks
 from traceconv.model.numbers import double_of, whole_of, whole_or_text
 from traceconv.model.times import LIMIT_NS, MS, parse_ns
 from traceconv.model.trace import NO_TRACK, TrackId
@@ -54,14 +58,16 @@ _HELP = (
 _REPORTS_HINT = "reports come from deepsparse.debug_analysis, deepsparse.analyze and deepsparse.benchmark"
 _PARTS = ("sub_layer_info", "name")
 _TOTALS = re.compile(r"^(?P<key>[A-Z][\w ()]*?): *(?P<value>[-\d.e+]+)\s*$")
-#: Lines of a report as text that hold neither a row nor a total.
-_OTHERS = lines_but(holds(rb"\|"), SPACE + rb"*[A-Z][^\n:]*:" + rb" *[-\d.e+]", or_blank=True)
 #: The digits of a whole number; longer ones are decimals.
 _MOST_DIGITS = 18
 _WHOLE = re.compile(rf"[+-]?\d{{1,{_MOST_DIGITS}}}")
 _NUMBER = re.compile(r"[+-]?([0-9]++\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]{1,3})?|[+-]?(nan|inf(inity)?)", re.IGNORECASE)
 _PLACE = re.compile(r"[ _]\d+$")
 _UNITS = ("mean", "median", "std")
+_BENCHMARK = re.compile(rb'"engine"\s*:\s*"deepsparse\.engine')
+#: The text before the layers, which includes the times of all iterations.
+_ANALYSIS = {"average_total_time", "items_per_second", "iteration_times"}
+_JSON = re.compile(rb"\{\s*\"")
 
 
 # -- JSON -------------------------------------------------------------------------------------------------------------
@@ -73,7 +79,7 @@ class _Array(NamedTuple):
     elements: Iterable[Any]
 
 
-def read_json(source: Source, out: Builder) -> None:
+def _read_json(source: Source, out: Builder) -> None:
     """Read a report in JSON. Raises MalformedInput if the file is not a report."""
     report = _members(source)
     out.info.unit = "row"
@@ -141,8 +147,6 @@ class _Layers:
         self._track = out.tracks.add("layers (synthetic)", self._process, description=_HELP)
         self._apart: TrackId | None = None
         self._row = 0
-        self.lines = IdleRows(out)
-        self.timeless: bytes | None = None  # of CSV: the pattern of lines that end before the time
         out.note(_HELP)
 
     def draw(self, layers: Iterable[Any]) -> None:
@@ -160,11 +164,9 @@ class _Layers:
         if not isinstance(layer, dict):
             self._out.skip(NO_TIME, row, f"{layer!r:.60}")
             return 0
-        dur = milliseconds(layer.get(TIME))
+        dur = _milliseconds(layer.get(TIME))
         if dur is None or start + dur > LIMIT_NS:
             self._out.skip(NO_TIME, row, f"{layer.get('name')!s:.60}: {layer.get(TIME)!r:.40}")
-            if self.timeless is not None:
-                self.lines.once_placed(NO_TIME, partial(self._without_time, row), self.timeless)
             self._parts(layer, 0, 0, track)
             return 0
         name = str(layer.get("name", "layer"))
@@ -174,18 +176,12 @@ class _Layers:
         self._parts(layer, start, dur, track)
         return dur
 
-    def _without_time(self, row: int, count: int) -> None:
-        """Count further layers without a time."""
-        self._out.balance.read += count
-        self._row += count
-        self._out.skip(NO_TIME, row, count=count)
-
     def _parts(self, layer: dict[str, Any], start: int, dur: int, track: TrackId) -> None:
         """Draw the sub-layers, inside of their layer if they fit."""
         parts = layer.get("sub_layer_info")
         if not isinstance(parts, list) or not parts:
             return
-        times = [milliseconds(part.get(TIME)) if isinstance(part, dict) else None for part in parts]
+        times = [_milliseconds(part.get(TIME)) if isinstance(part, dict) else None for part in parts]
         if sum(time or 0 for time in times) > dur:
             self._out.problem(OUTSIDE_PARENT, self._row, f"{layer.get('name')!s:.60}")
             if self._apart is None:
@@ -210,7 +206,7 @@ class _Layers:
             if track == NO_TRACK:
                 track = self._out.tracks.add("iterations (synthetic)", self._process, description=_HELP)
             self._out.balance.read += 1
-            dur = milliseconds(time)
+            dur = _milliseconds(time)
             if dur is None or start + dur > LIMIT_NS:
                 self._out.skip(NO_TIME, f"iteration {number}", f"{time!r:.40}")
                 continue
@@ -250,35 +246,24 @@ def _read_benchmark(report: dict[str, Any], out: Builder) -> None:
 # -- tables -----------------------------------------------------------------------------------------------------------
 
 
-def read_csv(source: Source, out: Builder) -> None:
+def _read_csv(source: Source, out: Builder) -> None:
     """Read a report in CSV: one layer a row, columns in any order, sub-layers left out by the tool."""
     out.info.unit = "row"
     layers = _Layers(out)
-    layers.draw(_csv_rows(source, layers))
+    layers.draw(_csv_rows(source))
     layers.describe({})
 
 
-def _csv_rows(source: Source, layers: _Layers) -> Iterator[dict[str, Any]]:
+def _csv_rows(source: Source) -> Iterator[dict[str, Any]]:
     def refuse(error: csv.Error) -> list[str]:
         raise source.malformed(f"{error}, expected a table in CSV", hint=_REPORTS_HINT)
 
     header: list[str] = []
-    for _, cells in layers.lines.rows(source, refuse):
-        if not cells:
-            layers.lines.idle(_nothing, EMPTY)
-        elif not header:
+    for _, cells in csv_rows(source, refuse):
+        if cells and not header:
             header = cells
-            layers.timeless = _timeless(header)
-        else:
+        elif cells:
             yield {key: _typed(cell) for key, cell in zip(header, cells, strict=False)}
-
-
-def _timeless(header: list[str]) -> bytes:
-    """Return the pattern of rows without a number as the time of the layer."""
-    if header.count(TIME) > 1:
-        return b""
-    time = rb"(?:[^,\n]*,){%d}[^,\n]*%b" % (header.index(TIME), DIGIT) if TIME in header else b"(?!)"
-    return SPACES + b"|" + lines_but(holds(b'"'), time)
 
 
 def _typed(text: str) -> Any:
@@ -290,21 +275,21 @@ def _typed(text: str) -> Any:
     return Decimal(text) if _NUMBER.fullmatch(text) else text
 
 
-def read_text(source: Source, out: Builder) -> None:
+def _read_text(source: Source, out: Builder) -> None:
     """Read a report as a table for people: columns between pipes, sub-layers indented, totals below."""
     out.info.unit = "line"
     layers = _Layers(out)
     info: dict[str, Any] = {}
-    layers.draw(_text_rows(source, layers, info))
+    layers.draw(_text_rows(source, out, info))
     layers.describe(_finite(info, out))
 
 
-def _text_rows(source: Source, layers: _Layers, info: dict[str, Any]) -> Iterator[dict[str, Any]]:
+def _text_rows(source: Source, out: Builder, info: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """Yield the layers of the table with their parts; keep the totals in `info`."""
     header = [""]
     layer: dict[str, Any] | None = None
     in_table = False
-    for _, line in layers.lines.read(source, again=True):
+    for _, line in TextLines(out).read(source, again=True):
         text = line.decode("utf-8", "replace")
         total = _TOTALS.match(text.strip())
         if TEXT_HEADER.match(line):
@@ -322,15 +307,8 @@ def _text_rows(source: Source, layers: _Layers, info: dict[str, Any]) -> Iterato
         elif total:
             info[total["key"]] = _typed(total["value"])
             in_table = False
-        else:
-            layers.lines.idle(_nothing, _OTHERS)
     if layer is not None:
         yield layer
-
-
-def _nothing(count: int) -> None:
-    """Ignore lines that are not rows, without counting them."""
-    del count
 
 
 def _text_row(header: list[str], text: str) -> dict[str, Any] | None:
@@ -345,7 +323,7 @@ def _text_row(header: list[str], text: str) -> dict[str, Any] | None:
 # -- numbers ----------------------------------------------------------------------------------------------------------
 
 
-def milliseconds(value: Any) -> int | None:
+def _milliseconds(value: Any) -> int | None:
     """Return the ns of a number of ms; None for other values, negative ones and ones out of range."""
     if type(value) is int:
         ns = value * 10**MS
@@ -377,7 +355,103 @@ def _finite(args: dict[str, Any], out: Builder, row: int | str = "") -> dict[str
 def _plain(value: Any) -> Any:
     """Return a decoded value for JSON; None for NaN."""
     if isinstance(value, list):
-        return [_plain(one) for one in value]
+        return [_plain(item) for item in value]
     if not isinstance(value, Decimal):
         return value
     return double_of(str(value))
+
+
+# -- the format -------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class DeepSparse:
+    """Logs and reports of DeepSparse."""
+
+    name: ClassVar[str] = "deepsparse"
+    title: ClassVar[str] = "DeepSparse engine log, model analysis and benchmark reports"
+    url: ClassVar[str] = "https://github.com/neuralmagic/deepsparse"
+    versions: ClassVar[str] = "0.1 to 1.8 (durations of calls are in the logs of 0.1 to 0.9 only)"
+    clock: ClassVar[ClockDomain] = NO_CLOCK
+    marks: ClassVar[FormatMarks] = FormatMarks(
+        libraries="deepsparse",
+        steps=r"iteration \d+",
+        several=SeveralMarks(r".* / (?:sub-)?layers \(synthetic\)", means=True),
+    )
+    record: ClassVar[str] = "NM_LOGGING_LEVEL=diagnose python run.py 2> deepsparse.log"
+    becomes: ClassVar[tuple[tuple[str, str], ...]] = (
+        ("compute_func lines", "slices on the thread that printed them, with their duration, ending at their line"),
+        ("GetCapability and Compile phases, subgraphs, translation, compilation", "slices as long as they have lines"),
+        ("nodes of the whole graph", "slices of one line, with their subgraph, or the reason why they are unsupported"),
+        ("unsupported nodes, supported share, failed compilation", "instants"),
+        ("all lines, those of the program included", "log entries on their thread"),
+        ("layers and iterations of a model analysis", "slices end to end, with all fields as args"),
+        ("statistics of a benchmark", "rows on a track without timeline"),
+    )
+    skips = (NAIVE_THROUGHPUT,)
+    lost: ClassVar[tuple[str, ...]] = (
+        "The log has no timestamps: order and durations are kept, positions are synthetic.",
+        "A compute_func line does not name its subgraph.",
+        "Layers that run in ONNX Runtime have no time: it prints nothing.",
+    )
+    #: The times that collectors put before lines place them: see _Stamps.
+    reads_arrivals: ClassVar[bool] = True
+    line_up: ClassVar[str] = (
+        "Use --offset FILE=TIME. A log whose lines were stamped on arrival (by ts, journald or a container "
+        "runtime) is placed by these stamps: NM_LOGGING_LEVEL=diagnose python run.py 2>&1 | ts "
+        "'%Y-%m-%dT%H:%M:%.S%z' > deepsparse.log"
+    )
+
+    def sniff(self, head: Head) -> Match:
+        """Recognise the prefix of a line, and the keys of a report; a banner alone may be a quotation."""
+        text = head.text
+        if _JSON.match(text):
+            return _sniff_json(head)
+        if _has_records(head):
+            return Match.yes("a line with the prefix of a DeepSparse engine")
+        first = text.split(b"\n", 1)[0]
+        if b"," in first and all(column in first for column in CSV_COLUMNS):
+            return Match.yes("the columns of a DeepSparse model analysis")
+        if TEXT_HEADER.search(text):
+            return Match.yes("the table of a DeepSparse model analysis")
+        if any(BANNER.match(plain(line)) for line in head.data.splitlines()):
+            return Match.maybe("the banner of DeepSparse")
+        return Match.no("no line of a DeepSparse engine, and no report")
+
+    def read(self, source: Source, out: Builder) -> None:
+        """Read a log or a report."""
+        head = source.head()
+        out.info.unit, out.balance.unit = "line", LINES
+        if _JSON.match(head.text):
+            out.balance.unit = ROWS
+            _read_json(source, out)
+        elif all(column in head.text.split(b"\n", 1)[0] for column in CSV_COLUMNS):
+            out.balance.unit = ROWS
+            _read_csv(source, out)
+        elif TEXT_HEADER.search(head.text) and not _has_records(head):
+            out.balance.unit = ROWS
+            _read_text(source, out)
+        else:
+            self._read_log(source, out, head)
+
+    def _read_log(self, source: Source, out: Builder, head: Head) -> None:
+        reader = LogReader(out, source)
+        reader.read()
+        if not reader.has_lines:
+            raise source.malformed(
+                "no line of a DeepSparse engine found, expected [nm_ort 7f5a271fab80 >DIAGNOSE< ...] or its banner",
+                hint=f"record one with {self.record}",
+            )
+
+
+def _has_records(head: Head) -> bool:
+    return any(records(plain(line))[1] for line in head.data.splitlines())
+
+
+def _sniff_json(head: Head) -> Match:
+    if head.json.members.keys() >= _ANALYSIS:
+        return Match.yes("the keys of a DeepSparse model analysis")
+    text = head.text
+    if b'"benchmark_result"' in text and b'"items_per_sec"' in text and _BENCHMARK.search(text):
+        return Match.yes("the keys of a DeepSparse benchmark")
+    return Match.no("JSON without the keys of a DeepSparse report")
