@@ -202,7 +202,7 @@ def ranks(table: SliceTable, aligned: Aligned, step_name: str = "") -> list[Sect
 
 
 def notes_of_merged(sources: Sequence[SourceInfo]) -> list[str]:
-    """Return a note for each output of traceconv that holds several ranks: it does not keep what relates them."""
+    """Return a note for each output of traceconv that holds several ranks: the relations between ranks are not kept."""
     return [
         f"{source.name} shows ranks {shown_ranks(source.ranks_inside)}, but does not keep their collectives and clocks "
         "apart: tables by rank are in the report of the files that it was made of"
