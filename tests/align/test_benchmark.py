@@ -50,6 +50,7 @@ REGIMES = {
     "small-step": "the clock of a log set ahead by 3 to 300 µs, simulated",
     "late-step": "the stated clock of a log set by 1 to 50 ms in its last tenth, simulated",
     "late-step-unstated": "the same without stated clocks, simulated",
+    "late-step-samples": "the clock of samples set by 3 to 50 ms near their end, simulated",
     "two-processes": "a log of two processes, simulated",
     "steep-log": "the clock of a log 60 to 190 ppm too fast or slow, simulated",
     "wrong-option": "an --offset that is 50 µs to 30 s off, simulated",

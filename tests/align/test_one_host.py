@@ -15,6 +15,7 @@ from tests.align.pairs import trace_of
 from tests.benchmarks.alignment.one_host_trials import (
     TRIALS,
     late_step,
+    late_step_samples,
     late_step_unstated,
     log_of_two,
     set_late,
@@ -35,7 +36,7 @@ from traceconv.model.builder import Builder
 from traceconv.model.clocks import DRIFT_UNIT, ONE_HOST_DRIFT, REALTIME, Verdict
 from traceconv.model.layout import lay_out
 from traceconv.model.times import parse_duration
-from traceconv.model.trace import Layer, Trace, column_types
+from traceconv.model.trace import Layer, Trace, column_types, take
 
 _DATA = Path(__file__).parents[1] / "data" / "one_host"
 
@@ -240,6 +241,7 @@ def test_none_is_placed_outside_of_its_bound(regime: str, seed: int) -> None:
 def test_a_clock_that_was_not_set_is_believed(seed: int) -> None:
     assert not late_step(seed, is_set=False).refused
     assert not late_step_unstated(seed, is_set=False).refused
+    assert not late_step_samples(seed, is_set=False).refused
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -312,3 +314,25 @@ def test_calls_drawn_apart_are_no_contradiction_in_any_window(
     (check,) = containment.check_of_calls(traces, found, NameMap())
     assert check.checked > 300
     assert not check.contradictions
+
+
+def set_in_its_last_part(trace: Trace, by: int) -> Trace:
+    """The recording, as if its clock was set ahead by some ns in its last 7 %."""
+    slices = trace.slices
+    first, last = int(np.min(slices.ts)), int(np.max(slices.ts + slices.dur))
+    ts = np.where(slices.ts >= first + 0.93 * (last - first), slices.ts + by, slices.ts)
+    return trace.with_tables(slices=take(replace(slices, ts=ts), np.argsort(ts, kind="stable")))
+
+
+@pytest.mark.parametrize(
+    ("name", "few", "by_ms"), [("ort_cnn", 25, 20), ("ort_cnn", 25, 3), ("ort_big", 52, 20), ("ort_big", 52, 3)]
+)
+def test_a_clock_that_was_set_late_is_seen_by_samples(name: str, few: int, by_ms: int) -> None:
+    trace, samples = inputs(name)
+    assert merged([trace, samples]).receipt[1].verdict == "ok"
+    for policy in (Policy(), Policy(same_run=True)):
+        with pytest.raises(
+            UnrelatedClocks, match=rf"{few} of \d+ samples at one end .* as if a clock was set"
+        ) as caught:
+            merged([set_in_its_last_part(trace, by_ms * 1_000_000), samples], policy)
+        assert not re.search(r"--offset \S+=[-+0-9]", caught.value.hint)

@@ -15,7 +15,7 @@ from typing import Final, Protocol, TypeVar
 
 import numpy as np
 
-from traceconv.align.activity import align_bins, align_samples
+from traceconv.align.activity import align_bins, align_samples, set_clock
 from traceconv.align.domains import spans
 from traceconv.align.duplicates import same_recording
 from traceconv.align.estimate import (
@@ -359,7 +359,28 @@ def _by_activity(a: ClockInput, b: ClockInput, known: ClockMap | None) -> list[P
     labelled = samples_of(b.trace, b.clock, libraries_of(a.trace))[:_MOST_VIEWS]
     views: list[Samples | Bins] = [*labelled, *bins_of(b.trace, b.clock)[:_MOST_VIEWS]]
     pairs = [_pair(a, b, (slices.zero_ns, seen.zero_ns), known, partial(_compared, slices, seen)) for seen in views]
-    return [*_by_gaps(a, b, known, pairs[: len(labelled)]), *pairs]
+    pairs = [*_by_gaps(a, b, known, pairs[: len(labelled)]), *pairs]
+    return [pair if pair.estimate.verdict.refused else _unless_set(pair, slices, labelled) for pair in pairs]
+
+
+def _unless_set(pair: PairEstimate, slices: Events, views: Sequence[Samples]) -> PairEstimate:
+    """Return an estimate, as inconsistent if samples show that a clock was set in the recording.
+
+    Args:
+        pair: the estimate; clock x is that of the slices.
+        slices, views: the slices, and the labelled samples that were compared.
+    """
+    middle = sum(slices.span) / 2
+    at = slices.zero_ns + round(middle)
+    for seen in views:
+        offset = pair.clock_map.at(at) - at - (seen.zero_ns - slices.zero_ns)
+        found = set_clock(slices, seen, Line(offset, pair.clock_map.drift * DRIFT_UNIT, middle))
+        if found is not None:
+            text, verdict = Text.SAMPLES_FIT_ELSEWHERE, Verdict.INCONSISTENT
+            reason = text(reason=pair.estimate.reason, few=found[0], count=len(seen.t), move=round(found[1]))
+            estimate = replace(pair.estimate, verdict=verdict, reason=reason)
+            return replace(pair, estimate=estimate, clock_map=replace(pair.clock_map, verdict=verdict))
+    return pair
 
 
 def _compared(slices: Events, activity: Samples | Bins, before: Known) -> Estimate:

@@ -102,6 +102,9 @@ class Text(enum.Enum):
     DURATIONS_VARY_TOGETHER = "{count} durations of both files are correlated to {same:.0%}"
     LOOKS_LIKE_TWO_RUNS = "{reason}, but durations are not correlated: these look like two runs ({compared})"
     MAY_BE_OF_TWO_RUNS = "{reason}; but they may be of two runs with the same work at the same times ({compared})"
+    SAMPLES_FIT_ELSEWHERE = (
+        "{reason}; but {few} of {count} samples at one end fit only if moved, best {move:move}, as if a clock was set"
+    )
     DRIFTS_TOO_MUCH = (
         "{reason}; but the clocks would drift by {drift:+.0f} ppm, expected {most:.0f} ppm at most within one host"
     )

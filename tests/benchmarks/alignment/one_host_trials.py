@@ -8,15 +8,17 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from tests.benchmarks.alignment.simulate import MS, US, BentTruth, S, Shape, Truth, inner, network, outer, run, set_at
-from tests.benchmarks.alignment.trials import JITTERS, merged, recorded, some_shape, some_truth
+from tests.benchmarks.alignment.trials import JITTERS, merged, recorded, some_shape, some_truth, watched_pair
 from traceconv.align import Alignment, align
 from traceconv.align.causality import believed, causality
 from traceconv.align.constraint_parser import Constraints
 from traceconv.align.estimate import Array, Events, Prior
+from traceconv.align.estimators import estimate_pair
+from traceconv.align.names import NameMap
 from traceconv.align.sequences import align_sequences
 from traceconv.errors import AlignmentError
 from traceconv.model.clocks import REALTIME, Verdict
-from traceconv.model.trace import Layer, Trace
+from traceconv.model.trace import Layer, Trace, take
 
 _NOW = 1_790_000_000 * int(S)
 
@@ -70,6 +72,26 @@ def late_step_unstated(seed: int, *, is_set: bool = True) -> Placed:
     except AlignmentError:
         return Placed(refused=True)
     return Placed(refused=False, wrong=_is_outside(alignment, traces, truth))
+
+
+def late_step_samples(seed: int, *, is_set: bool = True) -> Placed:
+    """Slices, and samples at 1 kHz whose clock is set by 3 to 50 ms in their last 7 to 15 %, or never."""
+    rng = np.random.default_rng(seed)
+    a, b, line = watched_pair(seed)
+    first, last = ((ts - line.offset) / (1 + line.drift) for ts in b.span)
+    when = first + rng.uniform(0.85, 0.93) * (last - first)
+    by = float(rng.choice([-1, 1]) * rng.uniform(3, 50)) * MS
+    truth = BentTruth(line.offset, line.drift, set_at(when, by) if is_set else np.zeros_like)
+    ts = b.trace.samples.ts
+    true = (ts - line.offset) / (1 + line.drift)
+    samples = replace(b.trace.samples, ts=ts + truth.more(true).astype(np.int64))
+    b = replace(b, trace=b.trace.with_tables(samples=take(samples, np.argsort(samples.ts, kind="stable"))))
+    found = estimate_pair(a, b, None, NameMap())
+    if found is None or found.estimate.verdict is not Verdict.OK:
+        return Placed(refused=True)
+    right = truth.map(true)
+    there = found.clock_map.apply(np.round(true).astype(np.int64))
+    return Placed(refused=False, wrong=float(np.mean(np.abs(there - right) > found.bound_ns + 2 * US)) > 0.001)
 
 
 def set_late(seed: int, line: Truth, *, is_set: bool) -> tuple[list[Trace], BentTruth]:
@@ -185,6 +207,10 @@ TRIALS: dict[str, tuple[str, Callable[[int], Placed]]] = {
     "small-step": ("the clock of a log set ahead by 3 to 300 µs, simulated", small_step),
     "late-step": ("the stated clock of a log set by 1 to 50 ms in its last tenth, simulated", late_step),
     "late-step-unstated": ("the same without stated clocks, simulated", late_step_unstated),
+    "late-step-samples": (
+        "the clock of samples set by 3 to 50 ms near their end, simulated",
+        late_step_samples,
+    ),
     "two-processes": ("a log of two processes, simulated", two_processes),
     "steep-log": ("the clock of a log 60 to 190 ppm too fast or slow, simulated", steep_log),
     "wrong-option": ("an --offset that is 50 µs to 30 s off, simulated", wrong_option),
