@@ -11,14 +11,69 @@ import importlib
 import multiprocessing
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from copy import copy
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
+from traceconv.align.checks import Causality
+from traceconv.align.clock_overview import Survey
+from traceconv.align.collective_hosts import PlacedHosts
+from traceconv.align.collectives import Occurrences
+from traceconv.align.constraint_parser import NO_CONSTRAINTS
+from traceconv.align.decide import Related
+from traceconv.align.estimate import Estimate, Method
+from traceconv.align.host_ends import Ends, EndsOfTwo
+from traceconv.align.host_lines import HostLines
+from traceconv.align.identity import Together
+from traceconv.align.machines import Machine
+from traceconv.align.messages import Text
+from traceconv.errors import UnrelatedClocks
+from traceconv.model.clocks import Verdict
+
 LIVES, CRASHES = "lives", "crashes"
-ALIGN = "tests/align/test_golden_align.py"
+
+
+def aligned(*cases: str) -> tuple[str, ...]:
+    """Return the tests of some cases of golden/align."""
+    return tuple(f"tests/align/test_golden_align.py::test_what_the_alignment_says[{case}]" for case in cases)
+
+
+def golden(case: str) -> tuple[str, ...]:
+    """Return the test of what a golden case pins."""
+    return (f"tests/test_golden.py::test_expectations[{case}]",)
+
+
+def shown(case: str) -> tuple[str, ...]:
+    """Return the test of what Perfetto shows of a golden case."""
+    return (f"tests/test_golden.py::test_perfetto_shows_the_trace[perfetto-{case}]",)
+
+
+def seen(case: str) -> tuple[str, ...]:
+    """Return the tests of what the outputs of a golden case hold and show."""
+    return (
+        f"tests/test_golden.py::test_protobuf_holds_the_trace[{case}]",
+        f"tests/test_golden.py::test_own_json_comes_back[{case}]",
+        f"tests/test_golden.py::test_perfetto_shows_the_trace[perfetto-{case}]",
+        f"tests/test_golden.py::test_perfetto_shows_the_trace[chrome-json-{case}]",
+    )
+
+
+ONE_HOST = (
+    "tests/align/test_one_host.py::test_a_clock_set_near_the_end_is_refused",
+    "tests/align/test_one_host.py::test_only_what_moves_starts_and_ends_together_is_a_step",
+    "tests/align/test_one_host.py::test_the_instant_of_a_small_step_is_that_of_the_events",
+    "tests/align/test_one_host.py::test_one_run_does_not_settle_a_clock_that_was_set",
+)
+SECTIONS = ("tests/answers/test_sections.py",)
+LAYERS = ("tests/answers/test_layers.py",)
+TOTALS = ("tests/answers/test_totals.py",)
+BETWEEN = ("tests/answers/test_between.py",)
+KERNELS, MEMORY = seen("pytorch-kineto/cuda-streams"), seen("pytorch-kineto/memory-and-stacks")
+TWO, SAMPLES = seen("merge/two-recordings"), seen("merge/kineto-onednn-perf")
 
 
 @dataclass(frozen=True)
@@ -33,67 +88,109 @@ class Mutant:
 
     target: str
     returns: Callable[..., Any]
-    tests: tuple[str, ...] = (ALIGN,)
+    tests: tuple[str, ...]
 
 
-def nothing(_original: Callable[..., Any], *_args: Any, **_kwargs: Any) -> None:
-    """Return None, as if nothing was found."""
+# -- what is returned instead: each gets the original function, and its arguments --------------------------------------
+
+Returns = Callable[..., Any]
 
 
-def unchanged(_original: Callable[..., Any], first: Any, *_args: Any, **_kwargs: Any) -> Any:
-    """Return the first argument as it is."""
-    return first
+def given(value: Any) -> Returns:
+    """Return always this."""
+    return lambda _original, *_args, **_kwargs: copy(value)
 
 
-def empty(_original: Callable[..., Any], *_args: Any, **_kwargs: Any) -> list[Any]:
-    return []
+def argument(place: int) -> Returns:
+    """Return an argument as it is."""
+    return lambda _original, *args, **_kwargs: args[place]
 
 
-def second(_original: Callable[..., Any], _first: Any, value: Any, *_args: Any, **_kwargs: Any) -> Any:
-    """Return the second argument as it is."""
-    return value
+nothing, empty, first, second, third = given(None), given([]), argument(0), argument(1), argument(2)
 
 
-def third(_original: Callable[..., Any], _first: Any, _second: Any, value: Any, *_args: Any) -> Any:
-    """Return the third argument as it is."""
-    return value
+def changed(**members: Any) -> Returns:
+    """Return the result, or each of several, with other members."""
+
+    def with_members(original: Returns, *args: Any, **kwargs: Any) -> Any:
+        result = original(*args, **kwargs)
+        return [replace(one, **members) for one in result] if isinstance(result, list) else replace(result, **members)
+
+    return with_members
 
 
-def avoid_nothing(_original: Callable[..., Any], *_args: Any, **_kwargs: Any) -> Any:
-    """Return that samples tell nothing."""
-    from traceconv.align.estimate import Estimate, Method
-    from traceconv.align.messages import Text
-    from traceconv.model.clocks import Verdict
+def with_arguments(**places: Any) -> Returns:
+    """Return what is returned for other arguments: p1=() gives the second one."""
 
-    return Estimate(Method.SAMPLING_GAPS, Verdict.AMBIGUOUS, Text.SAMPLES_AVOID_NOTHING())
+    def instead(original: Returns, *args: Any, **kwargs: Any) -> Any:
+        return original(*(places.get(f"p{at}", value) for at, value in enumerate(args)), **kwargs)
 
-
-def without_pairs(original: Callable[..., Any], inputs: Any, *args: Any, **kwargs: Any) -> Any:
-    """Return what is estimated for no two clocks."""
-    from dataclasses import replace
-
-    return replace(original(inputs, *args, **kwargs), estimates=())
+    return instead
 
 
-def moved_nothing(_original: Callable[..., Any], pair: Any, *_args: Any) -> Any:
+def each_empty(place: int) -> Returns:
+    """Return an empty text for each row of an argument."""
+    return lambda _original, *args, **_kwargs: [b""] * len(args[place])
+
+
+def moved_nothing(_original: Returns, pair: Any, *_args: Any) -> Any:
     """Return a clock of the pair, and an empty message, as if a zone explained the contradiction."""
-    from traceconv.align.messages import Text
-
     return pair.a, Text.BOTH_FILES_SAY()
 
 
-def nothing_together(_original: Callable[..., Any], view: Any) -> Any:
+def nothing_together(_original: Returns, view: Any) -> Any:
     """Return that no process is in two inputs."""
-    from traceconv.align.identity import Together
-
     return Together(view.recordings, [])
 
 
-def unchecked(_original: Callable[..., Any], *_args: Any) -> Any:
-    """Return no checks."""
-    from traceconv.align.checks import Causality
+def refused(method: Method, reason: Text) -> Returns:
+    """Return an estimate that is not certain."""
+    return given(Estimate(method, Verdict.AMBIGUOUS, reason()))
 
-    return Causality(())
+
+def refused_silently(_original: Returns, inputs: Any, placed: Any, *_args: Any) -> None:
+    """Refuse inputs that nothing relates, and say no more."""
+    if any(one.key not in placed.maps for one in inputs.clocks):
+        raise UnrelatedClocks(Text.DRAW_SEPARATELY())
+
+
+def equal_lines(_original: Returns, entered: Any, _left: Any) -> HostLines:
+    """Return that the clocks of all hosts agree."""
+    hosts = entered.shape[1]
+    base = int(np.min(entered[:, 0]))
+    return HostLines(base, np.zeros(hosts, np.int64), np.zeros(hosts), tuple((at, 0) for at in range(1, hosts)))
+
+
+def no_clocks_fit(_original: Returns, a: Any, b: Any, rough: Any) -> Any:
+    """Return the first line alone."""
+    return (rough.lines[0],)
+
+
+def one_machine_each(_original: Returns, traces: Any, *_args: Any) -> list[Machine]:
+    return [Machine("") for _ in traces]
+
+
+def survey_of_nothing(_original: Returns, *_args: Any) -> Survey:
+    return Survey([], [])
+
+
+def list_of_first(_original: Returns, traces: Any) -> list[Any]:
+    return list(traces)
+
+
+def no_flows(_original: Returns, trace: Any) -> Any:
+    """Return no fields for any slice."""
+    return b"", np.zeros(len(trace.slices.ts) + 1, np.int64)
+
+
+def everything(_original: Returns, table: Any, _comparison: Any) -> Any:
+    """Return that a condition holds for all slices."""
+    return np.ones(len(table.trace.slices.ts), bool)
+
+
+def all_of(place: int) -> Returns:
+    """Return that all rows of an argument are."""
+    return lambda _original, *args: np.ones(len(args[place]), bool)
 
 
 class Watcher:
@@ -151,29 +248,181 @@ def apply(mutant: Mutant) -> None:
 
 
 MUTANTS: Sequence[Mutant] = (
-    Mutant("align.contradictions:contradiction", lambda *_args, **_kwargs: (None, ())),
-    Mutant("align.contradictions:doubted", second),
-    Mutant("align.contradictions:_doubt", nothing),
-    Mutant("align.contradictions:moved_by_zone", moved_nothing),
-    Mutant("align.contradictions:refuse_early_work", nothing),
-    Mutant("align.estimates:estimates", without_pairs),
-    Mutant("align.collective_hosts:with_hosts_related", unchanged),
-    Mutant("align.collective_hosts:_with_hosts_related", unchanged),
-    Mutant("align.placement:_refuse_far", nothing),
-    Mutant("align.duration_placement:with_durations", second),
-    Mutant("align.decide:_overruled", lambda *_args, **_kwargs: (set(), [])),
-    Mutant("align.identity:identified", nothing_together),
-    Mutant("align.causality:causality", unchecked),
-    Mutant("align.causality:believed", unchanged),
-    Mutant("align.device_skew:skews_of", lambda _original, inputs: [{} for _ in inputs.traces]),
-    Mutant("align.device_skew:allowed_for", second),
-    Mutant("align.other_processes:with_others_apart", second),
-    Mutant("align.input_warnings:warnings_of_jobs", empty),
-    Mutant("align.input_warnings:warnings_of_no_overlap", empty),
-    Mutant("align.duplicates:warnings_of_duplicates", empty),
-    Mutant("align.sampling_gaps:align_interruptions", avoid_nothing),
-    Mutant("align.nesting:possible", nothing),
-    Mutant("align.nesting:_narrowed", third),
+    # align: from the inputs to one decision
+    Mutant("align.inputs:gathered", with_arguments(p1=NO_CONSTRAINTS), aligned("anchor-alone")),
+    Mutant("align.machines:machines_of", one_machine_each, aligned("clock-stated")),
+    Mutant("align.constraints:state", with_arguments(p1=NO_CONSTRAINTS), aligned("anchor-alone")),
+    Mutant("align.anchors:anchored", with_arguments(p1=()), aligned("anchor-alone")),
+    Mutant("align.anchors:_checked", lambda _original, traces, *_args: (traces, []), aligned("anchor-refused")),
+    Mutant(
+        "align.repeated_snapshots:lines_of_readings",
+        lambda _original, traces: (list(traces), []),
+        aligned("clock-anchor"),
+    ),
+    Mutant(
+        "align.repeated_snapshots:with_readings_of_set_clocks",
+        lambda _original, traces: (list(traces), {}),
+        aligned("clock-set"),
+    ),
+    Mutant("align.duplicates:repeated", given({}), aligned("copy")),
+    Mutant("align.duplicates:warnings_of_duplicates", empty, aligned("copy")),
+    Mutant("align.estimates:estimates", changed(estimates=()), aligned("copy-not-stated")),
+    Mutant("align.estimates:_compared", given((None, ())), aligned("not-stated")),
+    Mutant("align.estimates:_of_steady_clocks", first, aligned("drift-of-no-host")),
+    Mutant("align.contradictions:contradiction", given((None, ())), aligned("stated-wrong-refused")),
+    Mutant("align.contradictions:doubted", second, aligned("option-doubted")),
+    Mutant("align.contradictions:_doubt", nothing, aligned("option-doubted")),
+    Mutant("align.contradictions:moved_by_zone", moved_nothing, aligned("zone-of-the-log")),
+    Mutant("align.contradictions:refuse_early_work", nothing, aligned("early-work")),
+    Mutant("align.contradictions:_unconfirmed_drifts", empty, aligned("drift-not-confirmed")),
+    Mutant("align.decide:_overruled", given((set(), [])), aligned("zone-guessed")),
+    Mutant(
+        "align.decide:relate_all",
+        lambda _original, _clocks, _accepted, graph, *_args: Related(graph.copy()),
+        aligned("copy-not-stated"),
+    ),
+    Mutant("align.decide:_settled", changed(warnings=[]), aligned("not-stated-best")),
+    Mutant("align.placement:_refuse_unrelated", refused_silently, aligned("samples-not-stated")),
+    Mutant("align.placement:_refuse_far", nothing, aligned("far-offset")),
+    Mutant("align.placement:one_machine_advice", nothing, aligned("same-machine-advised")),
+    Mutant("align.placement:_with_totals", second, aligned("totals")),
+    # align: estimators
+    Mutant(
+        "align.sequences:_from_chunk",
+        refused(Method.SEQUENCE, Text.NO_PLACE_FITS),
+        aligned("drift-of-no-host-same-run"),
+    ),
+    Mutant("align.sequences:_judged", refused(Method.SEQUENCE, Text.NO_PLACE_FITS), aligned("two-processes")),
+    Mutant("align.sequences:_with_ends", third, ONE_HOST),
+    Mutant("align.sequences:_of_one_run", third, aligned("guess")),
+    Mutant("align.nesting:possible", nothing, aligned("guess")),
+    Mutant("align.nesting:_narrowed", third, aligned("guess")),
+    Mutant("align.piecewise_linear:lines_of", no_clocks_fit, aligned("stepped-clock-forward")),
+    Mutant("align.robust:hidden_step", given(0.0), ONE_HOST),
+    Mutant("align.activity:_judged", refused(Method.ACTIVITY, Text.NO_OVERLAP), aligned("counters")),
+    Mutant("align.activity:_rivals", empty, aligned("periodic-samples")),
+    Mutant(
+        "align.sampling_gaps:align_interruptions",
+        refused(Method.SAMPLING_GAPS, Text.SAMPLES_AVOID_NOTHING),
+        aligned("samples"),
+    ),
+    Mutant("align.sampling_gaps:_too_good", nothing, ("tests/align/test_sampling_gaps.py",)),
+    Mutant("align.launches:align_launches", refused(Method.LAUNCHES, Text.NO_PLACE_FITS), aligned("launches")),
+    Mutant("align.duration_placement:with_durations", second, aligned("no-times")),
+    Mutant("align.duration_placement:_tried", empty, aligned("no-times")),
+    Mutant("align.durations:_verdict", given((Verdict.AMBIGUOUS, Text.NO_PLACE_FITS())), aligned("no-times-same-run")),
+    # align: hosts and ranks
+    Mutant("align.collective_hosts:with_hosts_related", first, aligned("hosts")),
+    Mutant("align.collective_hosts:_with_hosts_related", first, aligned("hosts")),
+    Mutant("align.collective_hosts:_island", given(PlacedHosts()), aligned("hosts")),
+    Mutant("align.host_lines:lines_of_hosts", equal_lines, aligned("hosts-apart")),
+    Mutant("align.host_ends:ends_of_two", given(EndsOfTwo(Ends.OF_ONE_JOB, 0.0, 0.0)), aligned("ranks-of-two-jobs")),
+    Mutant("align.collectives:_recorded", given(Occurrences.none()), aligned("hosts")),
+    Mutant("align.device_skew:skews_of", lambda _original, inputs: [{} for _ in inputs.traces], aligned("device-skew")),
+    Mutant("align.device_skew:allowed_for", second, aligned("device-skew")),
+    Mutant("align.device_bounds:with_device_bounds", first, ("tests/answers/test_ranks.py",)),
+    Mutant("align.ranks:check_of_ranks", empty, aligned("rank-ahead")),
+    Mutant("align.ranks:_contradictions", empty, aligned("rank-ahead")),
+    Mutant("align.ranks:_hint", given(Text.KEEP_CLOCKS()), aligned("rank-ahead")),
+    # align: checks, warnings, receipts
+    Mutant("align.other_processes:with_others_apart", second, aligned("two-processes")),
+    Mutant("align.other_processes:_of_others", nothing, aligned("two-processes")),
+    Mutant("align.causality:causality", given(Causality(())), aligned("early-work-by-user")),
+    Mutant("align.causality:believed", first, aligned("steep-clock")),
+    Mutant("align.causality:_flows", empty, aligned("copy")),
+    Mutant("align.causality:_launches", empty, aligned("early-work-by-user")),
+    Mutant("align.causality:_inside", empty, aligned("two-processes")),
+    Mutant("align.containment:check_of_calls", empty, aligned("steep-clock")),
+    Mutant("align.containment:_contradiction", nothing, aligned("steep-clock")),
+    Mutant("align.containment:_fits_elsewhere", nothing, aligned("stepped-log")),
+    Mutant("align.containment:_outside_of_all", nothing, aligned("steep-clock")),
+    Mutant("align.containment:_belong_elsewhere", nothing, aligned("stepped-log-without-statement")),
+    Mutant("align.input_warnings:warnings_of_jobs", empty, aligned("jobs-of-other-sizes")),
+    Mutant("align.input_warnings:warnings_of_no_overlap", empty, aligned("zone-without-overlap")),
+    Mutant("align.input_warnings:warnings_of_unnamed_hosts", empty, aligned("hosts-unnamed")),
+    Mutant("align.input_warnings:_hint", nothing, aligned("zone-without-overlap")),
+    Mutant("align.identity:identified", nothing_together, aligned("three-tools")),
+    Mutant("align.identity:_strays", empty, aligned("three-tools")),
+    Mutant("align.receipt:receipt_line", with_arguments(p4=()), aligned("early-work-by-user")),
+    Mutant(
+        "align:_warnings",
+        lambda _original, _traces, inputs, *_args: {one.key: [] for one in inputs.clocks},
+        aligned("early-work-by-user"),
+    ),
+    Mutant("align:_alignment", lambda original, *args: replace(original(*args), pairs=[]), aligned("copy-not-stated")),
+    Mutant("align.report:_pair", given({}), aligned("launches")),
+    Mutant("align.clock_overview:survey", survey_of_nothing, aligned("hosts")),
+    # merging
+    Mutant("merging.traces:_with_moved_times", first, aligned("other-pid")),
+    Mutant("merging.traces:_on_trace_time", first, aligned("other-pid")),
+    Mutant("merging.traces:_with_doubts", first, golden("merge/log-at-the-best-place")),
+    Mutant("merging.traces:_described", lambda _original, trace, _receipt: trace.tracks, aligned("hosts")),
+    Mutant("merging.traces:_report_backward_flows", nothing, aligned("hosts-by-user-wrong")),
+    Mutant("merging.processes:put_together", first, golden("merge/kineto-onednn-perf")),
+    Mutant("merging.processes:set_apart", first, aligned("two-processes")),
+    Mutant("merging.processes:_Moves._share", nothing, golden("merge/kineto-onednn-perf")),
+    Mutant("merging.ranks:with_ranks_named", first, golden("merge/gloo-ranks")),
+    Mutant("merging.ranks:_in_tree_order", first, golden("merge/gloo-ranks")),
+    Mutant("merging.tables:join_totals", list_of_first, golden("merge/nsight")),
+    Mutant("merging.tables:adopt_totals", first, golden("merge/table-with-its-run")),
+    Mutant("merging.tables:_join", lambda _original, totals, host, _category: (totals, host), golden("merge/nsight")),
+    Mutant("merging.collective_flows:with_collective_flows", first, aligned("hosts")),
+    # writers
+    Mutant("families.perfetto._head:Head._descriptors", empty, shown("pytorch-kineto/cuda-streams")),
+    Mutant("families.perfetto._head:Head._counters", given(b""), MEMORY),
+    Mutant("families.perfetto._head:Head._process_field", given(b""), KERNELS),
+    Mutant("families.perfetto._head:_about", given({}), ("tests/test_perfetto_input.py",)),
+    Mutant("families.perfetto._head:_window", empty, ("tests/ui/test_first_screen.py",)),
+    Mutant("families.perfetto._arranged:Arrangement._late_names", nothing, KERNELS),
+    Mutant("families.perfetto._arranged:Arrangement._group_counters", nothing, MEMORY),
+    Mutant("families.perfetto._arranged:Arrangement._group_by_input", nothing, TWO),
+    Mutant("families.perfetto._arranged:Arrangement._without_groups_of_one", nothing, TWO),
+    Mutant("families.perfetto._arranged:Arrangement._order", nothing, TWO),
+    Mutant("families.perfetto._samples:_totals", second, SAMPLES),
+    Mutant("families.perfetto.writer:_Writing._annotated", given(b""), KERNELS),
+    Mutant("families.perfetto.writer:_Writing._samples_of", empty, SAMPLES),
+    Mutant("families.perfetto.writer:_flow_fields", no_flows, KERNELS),
+    Mutant("families.chrome.writer:_Writing._parts", empty, KERNELS),
+    Mutant("families.chrome.writer:_Writing._order", empty, KERNELS),
+    Mutant("families.chrome.writer:_Writing._naming", empty, KERNELS),
+    Mutant("families.chrome.writer:_Writing._stack_frames", empty, SAMPLES),
+    Mutant("families.chrome.writer:_Writing._flows", each_empty(1), KERNELS),
+    Mutant("families.chrome.writer:_Writing._counters", each_empty(1), MEMORY),
+    Mutant("families.chrome.writer:_Writing._samples", each_empty(1), SAMPLES),
+    Mutant("families.chrome.writer:_spliced", given(b""), KERNELS),
+    # answers
+    Mutant("answers.operations:operations", changed(rows=[]), SECTIONS),
+    Mutant("answers.operations:_outermost", all_of(2), SECTIONS),
+    Mutant("answers.steps:steps", changed(rows=[]), SECTIONS),
+    Mutant("answers.memory:memory", changed(rows=[]), ("tests/answers/test_memory.py",)),
+    Mutant("answers.device:device", changed(rows=[]), SECTIONS),
+    Mutant("answers.idle:host_late", changed(rows=[]), SECTIONS),
+    Mutant("answers.overview:overview", changed(rows=[]), SECTIONS),
+    Mutant("answers.overview:overview", changed(notes=[]), ("tests/answers",)),
+    Mutant("answers.layers:layers", changed(rows=[]), LAYERS),
+    Mutant("answers.layers:notes_of", empty, LAYERS),
+    Mutant("answers.layers:ratios_of", given({}), LAYERS),
+    Mutant("answers.layer_sums:slice_counts", empty, LAYERS),
+    Mutant("answers.layer_sums:interval_counts", empty, LAYERS),
+    Mutant("answers.layer_sums:Layers.uncertain", nothing, LAYERS),
+    Mutant("answers.attributed:_with_counters", first, ("tests/answers/test_attributed.py",)),
+    Mutant("answers.attributed:_with_frames", first, ("tests/answers/test_attributed.py",)),
+    Mutant("answers.launches:_add_by_ids", nothing, SECTIONS),
+    Mutant("answers.primitives:primitives", changed(rows=[]), ("tests/answers/test_primitives.py",)),
+    Mutant("answers.logs:logs", changed(rows=[]), ("tests/answers/test_logs.py",)),
+    Mutant("answers.totals:with_totals", lambda _original, section, *_args, **_kwargs: [section], TOTALS),
+    Mutant("answers.totals:compared", given({}), TOTALS),
+    Mutant("answers.ranks:ranks", changed(rows=[]), ("tests/answers/test_ranks.py",)),
+    Mutant("answers.ranks:_notes", empty, ("tests/answers/test_ranks.py",)),
+    Mutant("answers.ranks:_add_ranks", nothing, ("tests/answers/test_ranks.py",)),
+    Mutant("answers.ranks:_add_collectives", nothing, ("tests/answers/test_ranks.py",)),
+    Mutant("answers.stacks:stacks", changed(rows=[]), LAYERS),
+    Mutant("answers.trim:trimmed", first, ("tests/answers/test_trim.py",)),
+    Mutant("answers.cut:cut", first, ("tests/answers/test_between.py",)),
+    Mutant("answers.cut:_counters", lambda _original, table, _window: table.trace.counters, BETWEEN),
+    Mutant("answers.where:_compared", everything, ("tests/answers/test_where.py",)),
+    Mutant("answers.page:_steps", empty, ("tests/answers/test_page.py",)),
+    Mutant("answers.render:_text", empty, ("tests/answers/test_sections.py",)),
 )
 
 

@@ -46,7 +46,7 @@ from traceconv.families.common.local_time import ahead_minutes
 from traceconv.merging.traces import merge_traces
 from traceconv.model.clocks import REALTIME, ClockMap, ClockSnapshot, LocalTime, Provenance
 from traceconv.model.times import format_time, parse_duration
-from traceconv.model.trace import Trace
+from traceconv.model.trace import NO_TRACK, Trace
 from traceconv.model.validate import validate
 
 LETTERS = "abcdefgh"
@@ -192,13 +192,19 @@ def _placed(alignment: Alignment) -> Iterator[str]:
 
 
 def _seen(merged: Trace) -> Iterator[str]:
-    """Yield the times of the merged trace, by table, and its tracks."""
+    """Yield the times of the merged trace, by table, its tracks, and what was noted."""
     for name, table in merged.timed_tables():
         if len(table.ts):
             first, last = int(table.ts.min()), int(table.ts.max())
             added = int((table.ts - first).sum())
             yield f"{name}: {len(table.ts)} from {format_time(first)} to {format_time(last)}, sum {added}"
-    yield from (f"track: {track.kind} {track.name!r} pid {track.pid}" for track in merged.tracks)
+    for track in merged.tracks:
+        about = f", {track.description!r}" if track.parent == NO_TRACK else ""
+        yield f"track: {track.kind} {track.name!r} pid {track.pid}{about}"
+    for source in merged.sources:
+        yield from (
+            f"{source.name}: {entry.count} x {entry.code.name}, {entry.places[:1]}" for entry in source.diagnostics
+        )
     yield f"flows: {len(merged.flows.origin)}"
 
 
