@@ -20,7 +20,7 @@ from tests.golden import cases
 from tests.kernels import using, variants
 from traceconv.api import read
 from traceconv.errors import TraceconvError
-from traceconv.families.onednn import _repeated as _onednn_repeated
+from traceconv.families.onednn import verbose as _onednn_verbose
 from traceconv.families.perf import events as _perf_events
 from traceconv.io import source
 from traceconv.model.trace import TABLES, Trace
@@ -37,7 +37,7 @@ KERNELS: dict[str, ModuleType | None] = {"off": None, **variants("lines")}
 def reading(module: ModuleType | None, chunk: int, limit: int) -> Iterator[None]:
     """Reading with this kernel, in chunks of so many bytes, with so little room in its tables (0: as usual)."""
     with pytest.MonkeyPatch.context() as patch, using("lines", module):
-        for repeated in (_onednn_repeated, _perf_events):
+        for repeated in (_onednn_verbose, _perf_events):
             for name in ("_ROWS", "_MOST_ENTRIES", "_MOST_KNOWN", "_MOST_FRAMES") if limit else ():
                 if hasattr(repeated, name):
                     patch.setattr(repeated, name, limit)

@@ -11,7 +11,7 @@ import pytest
 
 from tests.golden import ROOT
 from traceconv.api import read
-from traceconv.families.onednn._work import NO_WORK, Work, work_of
+from traceconv.families.onednn.grammar import NO_WORK, Work, work_of
 from traceconv.model.trace import Trace
 
 F32 = b"src:f32::blocked:abcd::f0 wei:f32::blocked:abcd::f0 bia:f32::blocked:a::f0 dst:f32::blocked:abcd::f0"

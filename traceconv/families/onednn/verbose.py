@@ -12,37 +12,60 @@ Neither process nor thread is printed. Calls of several threads overlap; they st
 second version header starts a new run with tracks of its own. Limits: lines of other processes cannot be distinguished,
 and with a filter or a lower level lines are missing.
 
-Described at https://uxlfoundation.github.io/oneDNN/dev_guide_verbose.html; the grammar is in `_lines`.
+A network repeats its primitives, and durations are printed with few digits, so most lines differ in their timestamps
+only. `families.common._lines` recognises those by their bytes; `_RepeatedLines` keeps their rows, with the args once.
+
+Described at https://uxlfoundation.github.io/oneDNN/dev_guide_verbose.html; `grammar` reads single lines.
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from typing import ClassVar
+from array import array
+from collections import deque
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any, ClassVar, NamedTuple
 
+import msgspec
 import numpy as np
 
 from traceconv import kernel
 from traceconv.families.importer import Match, option
-from traceconv.families.onednn import _lines as lines
-from traceconv.families.onednn._lines import MARK, Kind, Malformed, Record, Shape
-from traceconv.families.onednn._repeated import Fields, RepeatedLines, Rows
-from traceconv.families.onednn._runs import BOOT_CLOCK, NO_CLOCK, SYNTHETIC_HELP, WALL_CLOCK, Layout, LogRun, Runs
+from traceconv.families.onednn import grammar
+from traceconv.families.onednn.grammar import MARK, Kind, Malformed, Record, Shape, args_of, duration_ns
 from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
-from traceconv.model.clocks import ClockDomain
+from traceconv.model.clocks import REALTIME, ClockDomain, Run, Zero
 from traceconv.model.counted import KEPT_LINES, LINES, UNMARKED_LINES
 from traceconv.model.diagnostics import absent, noted, repaired, skipped
 from traceconv.model.marks import FormatMarks, PrimitiveMarks
+from traceconv.model.numbers import whole_of
 from traceconv.model.ordering import occurring
 from traceconv.model.times import LIMIT_NS
-from traceconv.model.trace import I64, NO_TRACK, Layer, TrackId
+from traceconv.model.trace import I64, NO_TRACK, ClockId, Layer, TrackId
+
+WALL_CLOCK = replace(REALTIME, resolution_ns=1000, exact_durations=True)
+BOOT_CLOCK = ClockDomain("QueryPerformanceCounter", Zero.BOOT, Run.MONOTONIC)
+NO_CLOCK = ClockDomain("order of the oneDNN lines", Zero.UNKNOWN, Run.NONE)
+
+# oneDNN v3.12.0 (commit 80afa71) | Intel(R) MKL-DNN v0.19.0 (Git Hash 41bee20),Intel(R) AVX512-Deep Learning Boost
+_HEADER = re.compile(
+    r"(?P<library>[^,:]{0,40}DNN[^,:]{0,20}?) v(?P<version>\d[\w.+-]*)(?: \((?:commit|Git Hash) (?P<commit>[^)]*)\))?"
+)
+_GROUP_RANK = {"graph": 0, "compile": 1, "exec": 2, "create": 3}
+_SHOWN = {"graph": "graph partitions", "exec": "primitives", "create": "creation of primitives"}
+SYNTHETIC_HELP = "The log has no timestamps here: order and durations are real, positions are not."
 
 #: Timestamps from here on count from 1970 (this is 1973), smaller ones from boot (this is three years).
 _EPOCH_FROM_NS = 10**17
 #: A line may appear late by its own duration, and by the time its thread waited before printing.
 _LATE_NS = 10**8
+
+_ROWS = 1 << 16
+_MOST_ENTRIES = 1 << 17
+_COLUMNS = 6
+_LONGEST_NS = 10**17
 
 FOREIGN_LINE = skipped(
     "onednn.other_line", "lines without a oneDNN marker are the program's own output and were left out", quiet=True
@@ -90,12 +113,273 @@ _PRIMITIVES = PrimitiveMarks(
 )
 
 
+# -- runs --------------------------------------------------------------------------------------------------------------
+
+
+class _Layout(msgspec.Struct):
+    """The synthetic times of one engine: slices end to end from 0."""
+
+    end: int = 0  # the start of the next slice
+    #: Start and group of the last slices that no graph partition encloses.
+    uncovered: deque[tuple[int, str]] = msgspec.field(default_factory=lambda: deque(maxlen=4096))
+
+    def place(self, group: str, dur: int) -> int:
+        """Return the start of a slice, ns; a partition contains as many of the primitives printed before it as fit."""
+        start = self.end
+        inner = {"graph": "exec", "compile": "create"}.get(group)
+        while inner and self.uncovered:
+            inner_start, inner_group = self.uncovered.pop()
+            if inner_group != inner or self.end - inner_start > dur:
+                break
+            start = inner_start
+        if inner:
+            self.uncovered.clear()
+        else:
+            self.uncovered.append((start, group))
+        self.end = max(self.end, start + max(dur, 0))
+        return start
+
+
+class _LogRun(msgspec.Struct):
+    """The lines from one version header to the next, mostly of a process."""
+
+    number: int
+    info: dict[str, Any] = msgspec.field(default_factory=dict)
+    root: TrackId = NO_TRACK
+    tracks: dict[tuple[str, str, str], TrackId] = msgspec.field(default_factory=dict)
+    layouts: dict[str, _Layout] = msgspec.field(default_factory=dict)
+    last: tuple[int, ClockDomain] = (0, NO_CLOCK)  # the last event, for messages without a time
+    latest: int = 0  # the last start and the greatest duration of timed slices so far, ns
+    longest: int = 0
+
+    def describe(self) -> str:
+        """Return the library, its version and its device, as far as the log states them."""
+        info = self.info
+        parts = [f"{info['library']} {info['version']}"] if "version" in info else []
+        labels = {"commit": "commit", "isa": "ISA", "cpu_runtime": "CPU runtime", "nthr": "threads"}
+        parts += [f"{label} {info[key]}" for key, label in labels.items() if key in info]
+        return ", ".join(parts)
+
+
+@lru_cache(maxsize=1024)
+def _info_of(component: str, text: str) -> dict[str, Any]:
+    """Return the content of an info line, cached for runs with equal lines; under "info" if not understood."""
+    header = _HEADER.match(text)
+    if header is not None:
+        info: dict[str, Any] = {key: value for key, value in header.groupdict().items() if value}
+        if text[header.end() :].startswith(","):  # 0.18 to 0.20 have it on the same line
+            info["isa"] = text[header.end() + 1 :]
+        return info
+    known = re.fullmatch(r"(?:(cpu|gpu),)?(isa:|runtime:|Detected ISA is |(?:prim_)?template:)(.*)", text)
+    if known is None:
+        return {"info": f"{component},{text}" if component else text}
+    if known[2] == "runtime:":
+        runtime, _, threads = known[3].partition(",nthr:")
+        number = whole_of(threads)
+        return {f"{known[1] or 'cpu'}_runtime": runtime} | ({} if number is None else {"nthr": number})
+    if known[2].endswith("template:"):
+        return {"graph_template" if component == "graph" else "template": known[3]}
+    return {"isa": known[3]}
+
+
+class _Runs:
+    """The runs of one log, and their tracks."""
+
+    def __init__(self, out: Builder, pid: int | None) -> None:
+        self.all: list[_LogRun] = []
+        self.is_synthetic = False  # whether any track has synthetic times
+        self._out = out
+        self._pid = pid
+        self._process = NO_TRACK
+        self._current: dict[tuple[bytes, bytes], _LogRun] = {}
+        self._closed_info: dict[str, Any] = {}
+        self._has_clock = False
+
+    def of(self, marker: bytes, version: bytes) -> _LogRun:
+        """Return the run of a line: two libraries in one process differ in marker or version."""
+        if marker == b"onednn_graph" and self.all:
+            return self.all[-1]
+        key = (marker, version)
+        return self._current.get(key) or self._new_run(key)
+
+    def _new_run(self, key: tuple[bytes, bytes]) -> _LogRun:
+        run = self._current[key] = _LogRun(len(self.all) + 1)
+        self.all.append(run)
+        return run
+
+    def _close(self, run: _LogRun) -> None:
+        """Free the memory of a run that has ended: there may be ten thousands."""
+        run.tracks, run.layouts = {}, {}
+        if run.info == self._closed_info:
+            run.info = self._closed_info
+        self._closed_info = run.info
+
+    def note(self, record: Record) -> None:
+        """Keep the content of an info line; a second version header starts a new run."""
+        component, text = grammar.info_of(record.marker, record.body)
+        run = self.of(record.marker, record.version)
+        if _HEADER.match(text):
+            if record.marker == b"onednn_graph" and "version" in run.info:
+                run.info["graph_version"] = text
+                return
+            if "version" in run.info:
+                self._close(run)
+                run = self._new_run((record.marker, record.version))
+        info = _info_of(component, text)
+        if "info" in info:
+            run.info.setdefault("info", []).append(info["info"])
+        else:
+            run.info.update(info)
+
+    def track(self, run: _LogRun, group: str, engine: str, clock: ClockDomain) -> TrackId:
+        """Return the track of a group of lines of an engine, on that clock."""
+        key = (group, engine, clock.name)
+        track = run.tracks.get(key)
+        if track is not None:
+            return track
+        clock_id = self._clock_id(clock)
+        if engine.startswith("gpu"):
+            self._out.info.layer = Layer.DEVICE
+        if run.root == NO_TRACK:
+            if self._process == NO_TRACK and self._pid is not None:
+                self._process = self._out.tracks.process(pid=self._pid)
+            run.root = self._out.tracks.add("oneDNN", self._process, clock=clock_id)
+        name = engine if group == "exec" else f"{engine} {group}".strip()
+        synthetic = clock is NO_CLOCK
+        self.is_synthetic |= synthetic
+        track = self._out.tracks.add(
+            f"{name} (synthetic)" if synthetic else name,
+            run.root,
+            description=SYNTHETIC_HELP if synthetic else "",
+            clock=clock_id,
+        )
+        self._out.tracks[track].shown = (
+            f"oneDNN {_SHOWN[group]} ({engine})" if group in _SHOWN and not synthetic else ""
+        )
+        self._out.tracks[track].rank = _GROUP_RANK.get(group, len(_GROUP_RANK))
+        run.tracks[key] = track
+        return track
+
+    def _clock_id(self, clock: ClockDomain) -> ClockId:
+        if clock is NO_CLOCK:
+            clock = clock.owned_by(self._out.info.name)
+        if not self._has_clock:
+            self._out.clocks.set_default(clock)
+            self._has_clock = True
+        return self._out.clocks.add(clock)
+
+
+# -- lines like others -------------------------------------------------------------------------------------------------
+
+
+class _Fields(NamedTuple):
+    """The content of lines that differ in timestamp and duration only."""
+
+    shape: Shape
+    exact: bool  # whether durations may be differences of whole microseconds
+    writer: tuple[bytes, bytes]  # marker and version of the lines, which identify their run
+    texts: tuple[int, int]  # name and category, as interned strings
+
+
+class _RepeatedLines:
+    """Recognises known lines, and writes their slices; `number` is that of the line at which reading stopped."""
+
+    def __init__(self, out: Builder, reader: _Reader) -> None:
+        self.number = 1
+        self._out = out
+        self._reader = reader
+        self._columns = np.empty((3, _ROWS), np.int64)
+        self._kernel = kernel.module("lines")
+        self._lines: Any = self._kernel.Timed(self._columns)
+        self._forget()
+
+    def read(self, data: bytes, at: int) -> int:
+        """Read whole lines; return the start of the first line that is not plain, or the end of the data."""
+        lines = self._lines
+        while True:
+            why = lines.read(data, at, self.number)
+            at, self.number = lines.at, lines.number
+            if lines.row == _ROWS:
+                self.flush()
+            elif why == self._kernel.NEW_FIELDS:
+                marker, fields = data[at : lines.time], data[lines.fields : lines.last]
+                if not self._learn_fields(marker, fields, data[lines.last : lines.end]):
+                    return at
+            elif why == self._kernel.NEW_LAST:
+                if not self._learn_last(lines.kind, data[lines.last : lines.end]):
+                    return at
+            else:
+                return at
+
+    def _learn_fields(self, marker: bytes, fields: bytes, last: bytes) -> bool:
+        meaning = self._reader.meaning(marker, fields + last)
+        if meaning is None:
+            return False
+        if len(self._meanings) >= _MOST_ENTRIES:
+            self._forget()
+        self._meanings.append(meaning)
+        self._places.extend((0, 0))
+        return self._learn_last(self._lines.add_fields(marker, fields[:-1]), last)
+
+    def _learn_last(self, kind: int, last: bytes) -> bool:
+        """Register a line of a kind by its last field; return whether it can be recognised by it."""
+        shape, exact, _, texts = self._meanings[kind - 1]
+        duration = last.rstrip()
+        if b"." not in duration:
+            return False
+        try:
+            dur = duration_ns(duration, exact)
+        except Malformed:
+            return False
+        if not 0 <= dur < _LONGEST_NS:
+            return False
+        if len(self._entries) >= _COLUMNS * _MOST_ENTRIES:
+            self._forget()  # the line, too: it will be searched again
+            return True
+        self._lines.add_last(kind, last, len(self._entries) // _COLUMNS)
+        self._entries.extend((kind - 1, *texts, dur, *self._out.tables.keep_args(args_of(shape, duration, dur))))
+        return True
+
+    def _forget(self) -> None:
+        """Write the lines read so far, and clear the tables."""
+        self.flush()
+        self._lines.forget()
+        #: The fields by kind of lines.
+        self._meanings: list[_Fields] = []
+        #: Of each kind: the track and the number of the run that were last used.
+        self._places = array("q")
+        #: Of each kind with each last field: kind, name, category, duration, place and length of the args.
+        self._entries = array("q")
+
+    def flush(self) -> None:
+        """Write the lines read so far. To be called before the runs are changed elsewhere."""
+        row = self._lines.row
+        if not row:
+            return
+        ts, what, origin = self._columns[:, :row]
+        ts = (ts + 500) // 1000 * 1000  # `nearest_us`
+        entries = np.frombuffer(self._entries, np.int64).reshape(-1, _COLUMNS)
+        kind, name, category, dur, args_at, args_len = entries[what].T
+        places = np.frombuffer(self._places, np.int64).reshape(-1, 2)
+        for known in dict.fromkeys(kind.tolist()):  # tracks are created in the order of the lines
+            places[known] = self._reader.place(self._meanings[known])
+        track, run = places[kind].T
+        self._out.bulk.slice_rows(track, ts, dur, name, category, args_at, args_len, origin)
+        self._out.balance.read += row
+        self._out.balance.written += row
+        self._lines.clear()
+        self._reader.written_together(ts, dur, run, origin)
+
+
+# -- reading -----------------------------------------------------------------------------------------------------------
+
+
 class _Reader:
     """Reads one log into a builder."""
 
     def __init__(self, out: Builder, pid: int | None) -> None:
         self._out = out
-        self._runs = Runs(out, pid)
+        self._runs = _Runs(out, pid)
         self._versions = {b"", b"0", b"1"}
         self._markers: set[bytes] = set()
         self._other_lines = 0
@@ -119,60 +403,62 @@ class _Reader:
 
     def _read_chunks(self, source: Source) -> None:
         """Read whole chunks; lines that differ in their timestamp only are handled together."""
-        repeated = RepeatedLines(self._out, self._meaning, self._place, self._written_together)
+        repeated = _RepeatedLines(self._out, self)
         for data in source.chunks():
             at = 0
             while (at := repeated.read(data, at)) < len(data):
                 other = self._pass_others(repeated, data, at)
                 if other == at:
                     repeated.flush()
-                    other = self._single_line(repeated, data, at)
+                    other = data.find(b"\n", at) + 1 or len(data)
+                    self._line(repeated.number, data[at:other])
+                    repeated.number += 1
                 at = other
         repeated.flush()
 
-    def _meaning(self, marker: bytes, rest: bytes) -> Fields | None:
+    def meaning(self, marker: bytes, rest: bytes) -> _Fields | None:
         """Return the fields of a line with a timestamp; None if the line is not plain."""
         line = b"%b1795244023916.781006,%b\n" % (marker, rest)
-        records = lines.records(line) if b"\x1b" not in line else []
+        records = grammar.records(line) if b"\x1b" not in line else []
         if len(records) != 1 or records[0].marker not in self._markers or records[0].version not in self._versions:
             return None
         (record,) = records
         try:
-            shape, duration, comma = lines.read_body(record.marker, record.body)
+            shape, duration, comma = grammar.read_body(record.marker, record.body)
             exact = not shape.engine.startswith("gpu")
-            lines.duration_ns(duration, exact)
+            duration_ns(duration, exact)
         except Malformed:
             return None
         last = rest.rpartition(b",")[2].rstrip()
         if comma or shape.kind is not Kind.TIMED or duration != last or record.marker == b"onednn_graph":
             return None
         texts = self._out.tables.string(shape.name), self._out.tables.string(shape.group)
-        return Fields(shape, exact, (record.marker, record.version), texts)
+        return _Fields(shape, exact, (record.marker, record.version), texts)
 
-    def _place(self, fields: Fields) -> tuple[TrackId, int]:
+    def place(self, fields: _Fields) -> tuple[TrackId, int]:
         """Return the track of lines with a timestamp, and the number of their run."""
         run = self._runs.of(*fields.writer)
         return self._runs.track(run, fields.shape.group, fields.shape.engine, WALL_CLOCK), run.number
 
-    def _written_together(self, rows: Rows) -> None:
-        """Update the runs after many lines were written."""
-        for number in occurring(rows.run):
-            mine = rows.run == number
-            self._check_orders(self._runs.all[number - 1], rows.ts[mine], rows.dur[mine], rows.origin[mine])
-        self._slices += len(rows.ts)
+    def written_together(self, ts: I64, dur: I64, runs: I64, origin: I64) -> None:
+        """Update the runs after many lines were written, in order."""
+        for number in occurring(runs):
+            chosen = runs == number
+            self._check_orders(self._runs.all[number - 1], ts[chosen], dur[chosen], origin[chosen])
+        self._slices += len(ts)
 
-    def _check_orders(self, run: LogRun, ts: I64, dur: I64, numbers: I64) -> None:
+    def _check_orders(self, run: _LogRun, ts: I64, dur: I64, numbers: I64) -> None:
         """Check the order of many lines of one run, as `_check_order` does."""
         latest = np.maximum(np.maximum.accumulate(ts), run.latest)
         if int(np.max(latest - ts)) > run.longest + _LATE_NS:
-            for number, one_ts, one_dur in zip(numbers.tolist(), ts.tolist(), dur.tolist(), strict=True):
-                self._check_order(number, run, one_ts, one_dur)
+            for number, start, length in zip(numbers.tolist(), ts.tolist(), dur.tolist(), strict=True):
+                self._check_order(number, run, start, length)
         else:
             run.longest = max(run.longest, int(np.max(dur)))
             run.latest = int(latest[-1])
         run.last = (int(ts[-1]), WALL_CLOCK)
 
-    def _pass_others(self, repeated: RepeatedLines, data: bytes, at: int) -> int:
+    def _pass_others(self, repeated: _RepeatedLines, data: bytes, at: int) -> int:
         """Count the lines from a position on that are not of oneDNN; return the start of the first one that may be."""
         mark = data.find(MARK, at)
         end = data.rfind(b"\n", at, mark) + 1 if mark >= 0 else len(data)
@@ -180,18 +466,8 @@ class _Reader:
             return at
         count = data.count(b"\n", at, end) + (data[end - 1 : end] != b"\n")
         repeated.number += count
-        self._add_others(count)
-        return end
-
-    def _add_others(self, count: int) -> None:
         self._out.balance.read += count
         self._other_lines += count
-
-    def _single_line(self, repeated: RepeatedLines, data: bytes, at: int) -> int:
-        """Read the line at a position; return the start of the next one."""
-        end = data.find(b"\n", at) + 1 or len(data)
-        self._line(repeated.number, data[at:end])
-        repeated.number += 1
         return end
 
     # -- single lines ---------------------------------------------------------------------------------------------
@@ -199,17 +475,17 @@ class _Reader:
     def _line(self, number: int, line: bytes) -> None:
         """Read a line, which is counted once, however many records it holds."""
         balance = self._out.balance
-        records = lines.records(line) if MARK in line else []
-        if not records:
-            self._add_others(1)
-            return
+        records = grammar.records(line) if MARK in line else []
         balance.read += 1
+        if not records:
+            self._other_lines += 1
+            return
         written, lost = False, []
         for record in records:
             try:
                 written |= self._record(number, record)
             except Malformed as problem:
-                lost.append((problem.code if record.ended else lines.CUT_LINE, problem.detail))
+                lost.append((problem.code if record.ended else grammar.CUT_LINE, problem.detail))
         if written:
             balance.written += 1
         elif lost:
@@ -223,7 +499,7 @@ class _Reader:
     def _record(self, number: int, record: Record) -> bool:
         """Write a record; return False if it only describes the run."""
         self._markers.add(record.marker)
-        shape, duration, comma = lines.read_body(record.marker, record.body)
+        shape, duration, comma = grammar.read_body(record.marker, record.body)
         if record.version not in self._versions:
             self._versions.add(record.version)
             self._out.problem(UNKNOWN_VERSION, number, f"v{record.version.decode()}")
@@ -244,20 +520,18 @@ class _Reader:
             self._slice(number, record, run, shape, duration)
         return True
 
-    # -- events -----------------------------------------------------------------------------------------------
-
-    def _slice(self, number: int, record: Record, run: LogRun, shape: Shape, duration: bytes) -> None:
+    def _slice(self, number: int, record: Record, run: _LogRun, shape: Shape, duration: bytes) -> None:
         ts = self._timestamp(number, record)
         from_boot = ts is not None and ts < _EPOCH_FROM_NS
         exact = not from_boot and not shape.engine.startswith("gpu")
-        dur = lines.duration_ns(duration, exact)
-        if not record.ended and not lines.looks_complete(duration):
-            raise Malformed(lines.CUT_LINE, f"the text ends inside the duration: {duration.decode()!r}")
+        dur = duration_ns(duration, exact)
+        if not record.ended and not grammar.looks_complete(duration):
+            raise Malformed(grammar.CUT_LINE, f"the text ends inside the duration: {duration.decode()!r}")
         if ts is None:
             clock = NO_CLOCK
-            layout = run.layouts.setdefault(shape.engine, Layout())
+            layout = run.layouts.setdefault(shape.engine, _Layout())
             if layout.end + dur > LIMIT_NS:
-                raise Malformed(lines.BAD_DURATION, "the durations so far sum up to more than 146 years")
+                raise Malformed(grammar.BAD_DURATION, "the durations so far sum up to more than 146 years")
             ts = layout.place(shape.group, dur)
             if run.last[1] is NO_CLOCK:
                 run.last = (layout.end, NO_CLOCK)
@@ -266,26 +540,26 @@ class _Reader:
             self._check_order(number, run, ts, dur)
             run.last = (ts, clock)
         track = self._runs.track(run, shape.group, shape.engine, clock)
-        self._out.slice(track, ts, dur, shape.name, shape.group, lines.args_of(shape, duration, dur), number)
+        self._out.slice(track, ts, dur, shape.name, shape.group, args_of(shape, duration, dur), number)
         self._slices += 1
 
     def _timestamp(self, number: int, record: Record) -> int | None:
         if not record.ts:
             return None
-        ts = lines.timestamp_ns(record.ts)
+        ts = grammar.timestamp_ns(record.ts)
         if ts is None:
             self._out.problem(UNUSABLE_TIMESTAMP, number, record.ts.decode())
             return None
-        return lines.nearest_us(ts) if ts >= _EPOCH_FROM_NS else ts
+        return grammar.nearest_us(ts) if ts >= _EPOCH_FROM_NS else ts
 
-    def _check_order(self, number: int, run: LogRun, ts: int, dur: int) -> None:
+    def _check_order(self, number: int, run: _LogRun, ts: int, dur: int) -> None:
         run.longest = max(run.longest, dur)
         if run.latest - ts > run.longest + _LATE_NS:
             self._out.problem(TIME_STEP, number, f"{run.latest - ts} ns back")
             run.latest = ts
         run.latest = max(run.latest, ts)
 
-    def _position(self, number: int, record: Record, run: LogRun) -> tuple[int, ClockDomain]:
+    def _position(self, number: int, record: Record, run: _LogRun) -> tuple[int, ClockDomain]:
         """Return the time and clock of an event without duration: its timestamp, else the last known time."""
         ts = self._timestamp(number, record)
         if ts is None:
@@ -293,13 +567,11 @@ class _Reader:
         run.last = (ts, WALL_CLOCK if ts >= _EPOCH_FROM_NS else BOOT_CLOCK)
         return run.last
 
-    def _message(self, number: int, record: Record, run: LogRun) -> None:
-        message = lines.message_of(record.marker, record.body)
+    def _message(self, number: int, record: Record, run: _LogRun) -> None:
+        message = grammar.message_of(record.marker, record.body)
         ts, clock = self._position(number, record, run)
         track = self._runs.track(run, "messages", "", clock)
         self._out.instant(track, ts, message.name, message.category, message.args, number)
-
-    # -- the end ----------------------------------------------------------------------------------------------
 
     def _finish(self) -> None:
         if self._other_lines:
@@ -408,7 +680,7 @@ class OnednnVerbose:
         for line in head.data.splitlines():
             if MARK not in line:
                 continue
-            certain = [record for record in lines.records(line) if lines.looks_certain(record)]
+            certain = [record for record in grammar.records(line) if grammar.looks_certain(record)]
             if certain and line.startswith((certain[0].marker, b"\x1b[", b"\xef\xbb\xbf")):
                 return Match.yes(f"a line begins with {certain[0].marker.decode()}_verbose,")
             glued |= bool(certain)

@@ -11,19 +11,34 @@ component with 3.3, the version with 3.6), and lines of two libraries can be mix
 what it shows itself. Builds between 1.0 and 1.1 print dnnl_verbose without attributes (the manual of 1.1 shows such a
 log, of DNNL v0.95); manuals of 3.2 to 3.13 show v0, which has the fields of v1. Source: the verbose printers and
 manuals of oneDNN v0.13 to v3.13 and recordings of released builds.
+
+Operations and bytes of a primitive follow from its problem:
+
+    convolution    g32mb4_ic32oc32_ih15oh15kh3sh1dh0ph1_iw15ow15kw3sw1dw0pw1
+    deconvolution  the same fields
+    inner_product  mb8ic3200oc10, mb2ic512ih7iw7oc10
+    matmul         64x128:128x96:64x96, or without the last part before 2.3; other dimensions are batches
+    reorder        16x3x3x3
+
+Channels are those of all groups together. Operations are two for each multiplication with its addition, as if padding
+were computed, too; a backward pass counts like the forward one. Bytes are those of source, weights and destination,
+each read or written once, without padding of the layout; their data types stand in the memory descriptors
+(`src_f32::...`, `src:f32::...`, `in:f32_nchw`). Nothing is computed if a size is unknown before the run (`*`), for
+sparse data, or for text of an unknown form. Bias, scratchpad and caches are not counted.
 """
 
 from __future__ import annotations
 
 import enum
 import re
-from functools import lru_cache
+from collections.abc import Callable
+from functools import lru_cache, partial
+from math import prod
 from typing import Any, NamedTuple
 
 import msgspec
 
 from traceconv.families.common.ansi import plain
-from traceconv.families.onednn._work import NO_WORK, Work, work_of
 from traceconv.model.diagnostics import Code, lost
 from traceconv.model.numbers import whole, whole_of
 from traceconv.model.times import MS, parse_ns
@@ -77,6 +92,162 @@ _FIELDS_1_1 = ("engine", "primitive", "impl", "prop_kind", "memory", "attrs", "a
 
 _encode = msgspec.json.Encoder().encode
 
+_FIELD = re.compile(rb"(?<![a-z])([a-z]++)(-?\d{1,18})")
+_FIELDS = re.compile(rb"(?:[a-z]+-?\d{1,18}_?)+")
+_DIMS = re.compile(rb"\d{1,18}(?:x\d{1,18}){0,11}")
+#: src_f32::blocked:ab:f0, diff_dst:bf16::blocked:ab::f0, in:f32_nchw
+_TENSOR = re.compile(rb"(?:^|\s)(?:diff_)?(src|wei|dst|in|out)[:_]([a-z]+\d+(?:_e\d+m\d+)?|boolean)(?=[:_])")
+_BITS = {
+    b"f64": 64,
+    b"f32": 32,
+    b"s32": 32,
+    b"s64": 64,
+    b"f16": 16,
+    b"bf16": 16,
+    b"s8": 8,
+    b"u8": 8,
+    b"f8_e5m2": 8,
+    b"f8_e4m3": 8,
+    b"e8m0": 8,
+    b"s4": 4,
+    b"u4": 4,
+    b"f4_e2m1": 4,
+    b"f4_e3m0": 4,
+    b"boolean": 8,
+}
+_ROLES = {b"in": b"src", b"out": b"dst"}
+_SPARSE = re.compile(rb":(?:sparse|csr|coo|packed)\b")
+
+
+# -- work --------------------------------------------------------------------------------------------------------------
+
+
+class Work(NamedTuple):
+    """The work of a primitive; 0 where it is not well defined."""
+
+    operations: int = 0  # additions and multiplications
+    size: int = 0  # bytes of source, weights and destination
+
+    def args(self) -> dict[str, float | int]:
+        """Return the members for the args of the slice."""
+        args: dict[str, float | int] = {}
+        if self.operations:
+            args["derived_gflop"] = self.operations / 1e9
+        if self.size:
+            args["derived_bytes"] = self.size
+        return args
+
+    def rates(self, dur: int) -> bytes:
+        """Return the work per second of a call of `dur` ns, as members of a JSON object with a comma before each."""
+        if dur <= 0:
+            return b""
+        rates = b""
+        if self.operations:
+            rates = b',"derived_gflops_per_s":%.6g' % (self.operations / dur)
+        if self.size:
+            rates += b',"derived_gb_per_s":%.6g' % (self.size / dur)
+        return rates
+
+
+class _Problem(NamedTuple):
+    """The number of multiply-adds, and of the elements of each tensor."""
+
+    macs: int
+    elements: dict[bytes, int]
+
+
+NO_WORK = Work()
+_MOST = 1 << 63  # larger numbers come from damaged lines
+
+
+def work_of(primitive: bytes, memory: bytes, problem: bytes) -> Work:
+    """Return the work of one call, from three fields of its line."""
+    if _SPARSE.search(memory):
+        return NO_WORK
+    read = _READERS.get(primitive)
+    shapes = read(problem) if read else None
+    if shapes is None:
+        return NO_WORK
+    work = Work(2 * shapes.macs, _size(shapes.elements, memory))
+    return work if max(work) < _MOST else NO_WORK
+
+
+def _size(elements: dict[bytes, int], memory: bytes) -> int:
+    types = {_ROLES.get(role, role): name for role, name in _TENSOR.findall(memory)}
+    if any(_BITS.get(types.get(role, b"")) is None for role in elements):
+        return 0
+    return sum((count * _BITS[types[role]] + 7) // 8 for role, count in elements.items())
+
+
+def _fields(problem: bytes) -> dict[bytes, int] | None:
+    """Return the sizes by name; None for text of another form."""
+    if not _FIELDS.fullmatch(problem):
+        return None
+    return {name: whole(value) for name, value in _FIELD.findall(problem)}
+
+
+def _over(sizes: dict[bytes, int], kind: bytes) -> int:
+    """Return the product of a size over the existing spatial dimensions."""
+    return prod(sizes.get(kind + axis, 1) for axis in (b"d", b"h", b"w"))
+
+
+def _convolution(problem: bytes, transposed: bool = False) -> _Problem | None:
+    sizes = _fields(problem)
+    if sizes is None or not {b"mb", b"ic", b"oc", b"iw", b"ow", b"kw"} <= sizes.keys():
+        return None
+    batch, inputs, outputs, groups = sizes[b"mb"], sizes[b"ic"], sizes[b"oc"], sizes.get(b"g", 1)
+    if min(batch, inputs, outputs) < 0 or groups < 1 or inputs * outputs % groups:
+        return None
+    weights = inputs * outputs // groups * _over(sizes, b"k")
+    source, result = _over(sizes, b"i"), _over(sizes, b"o")
+    return _Problem(
+        batch * weights * (source if transposed else result),
+        {b"src": batch * inputs * source, b"wei": weights, b"dst": batch * outputs * result},
+    )
+
+
+def _inner_product(problem: bytes) -> _Problem | None:
+    sizes = _fields(problem)
+    if sizes is None or not {b"mb", b"ic", b"oc"} <= sizes.keys() or min(sizes.values()) < 0:
+        return None
+    batch, outputs, inputs = sizes[b"mb"], sizes[b"oc"], sizes[b"ic"] * _over(sizes, b"i")
+    return _Problem(
+        batch * inputs * outputs, {b"src": batch * inputs, b"wei": inputs * outputs, b"dst": batch * outputs}
+    )
+
+
+def _dims(text: bytes) -> list[int] | None:
+    return [whole(size) for size in text.split(b"x")] if _DIMS.fullmatch(text) else None
+
+
+def _matmul(problem: bytes) -> _Problem | None:
+    tensors = [_dims(part) for part in problem.split(b":")]
+    if len(tensors) not in (2, 3) or any(dims is None or len(dims) < 2 for dims in tensors):
+        return None
+    source, weights, *rest = (dims for dims in tensors if dims is not None)
+    if len(source) != len(weights) or source[-1] != weights[-2]:
+        return None
+    batches = [max(size, wide) for size, wide in zip(source[:-2], weights[:-2], strict=True)]
+    result = rest[0] if rest else [*batches, source[-2], weights[-1]]
+    return _Problem(prod(result) * source[-1], {b"src": prod(source), b"wei": prod(weights), b"dst": prod(result)})
+
+
+def _reorder(problem: bytes) -> _Problem | None:
+    dims = _dims(problem)
+    return None if dims is None else _Problem(0, {b"src": prod(dims), b"dst": prod(dims)})
+
+
+_READERS: dict[bytes, Callable[[bytes], _Problem | None]] = {
+    b"convolution": _convolution,
+    b"deconvolution": partial(_convolution, transposed=True),
+    b"inner_product": _inner_product,
+    b"matmul": _matmul,
+    b"reorder": _reorder,
+}
+
+
+# -- lines -------------------------------------------------------------------------------------------------------------
+
 
 class Malformed(Exception):
     """A record that cannot be used; it holds the code to count."""
@@ -88,23 +259,14 @@ class Malformed(Exception):
 
 
 class Record(NamedTuple):
-    """A marker with the text of its record.
+    """A marker with the text of its record."""
 
-    Attributes:
-        marker: "mkldnn", "dnnl", "onednn" or "onednn_graph".
-        version: the digits of `v1`, or nothing.
-        ts: the timestamp as printed, in ms, with a decimal point; empty when there is none.
-        body: the text behind these, from the component or operation on.
-        ended: whether a line end follows, so that the last field is complete.
-        comma: whether the timestamp was printed with a decimal comma.
-    """
-
-    marker: bytes
-    version: bytes
-    ts: bytes
-    body: bytes
-    ended: bool
-    comma: bool
+    marker: bytes  # "mkldnn", "dnnl", "onednn" or "onednn_graph"
+    version: bytes  # the digits of `v1`, or nothing
+    ts: bytes  # the timestamp as printed, in ms, with a decimal point; empty when there is none
+    body: bytes  # the text behind these, from the component or operation on
+    ended: bool  # whether a line end follows, so that the last field is complete
+    comma: bool  # whether the timestamp was printed with a decimal comma
 
 
 class Kind(enum.Enum):
@@ -117,19 +279,13 @@ class Kind(enum.Enum):
 
 
 class Shape(msgspec.Struct, frozen=True):
-    """The content of a record apart from its times.
-
-    Attributes:
-        group: "exec", "create", "graph" or "compile": the kind of track, and the category.
-        args: the members of a JSON object with a comma before each.
-        work: its operations and bytes, as far as they follow from the problem.
-    """
+    """The content of a record apart from its times."""
 
     kind: Kind
-    group: str = ""
+    group: str = ""  # "exec", "create", "graph" or "compile": the kind of track, and the category
     engine: str = ""
     name: str = ""
-    args: bytes = b""
+    args: bytes = b""  # the members of a JSON object with a comma before each
     work: Work = NO_WORK
 
 
@@ -403,10 +559,7 @@ def _members(args: dict[str, Any]) -> bytes:
 
 
 def timestamp_ns(text: bytes) -> int | None:
-    """Return a timestamp in ns as printed.
-
-    Return None if it has an exponent or no fraction, since only six digits are left then.
-    """
+    """Return a timestamp in ns; None if it has an exponent or no fraction, since only six digits are left then."""
     if b"." not in text or b"e" in text:
         return None
     try:
