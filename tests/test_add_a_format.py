@@ -164,7 +164,7 @@ def test_a_format_that_cannot_be_used_is_named_and_left_out(
     name = points.split()[0]
     with pytest.warns(PluginWarning, match=f"^the format {name} of toy_bad is left out: {re.escape(what)}"):
         assert plugins() == {}
-    assert importers()["viztracer"].__module__ == "traceconv.families.chrome.viztracer"
+    assert importers()["viztracer"].__module__ == "traceconv.families.chrome.document"
     if name == "toy":
         with pytest.raises(UsageError, match="unknown format 'toy'"):
             importer_class("toy")

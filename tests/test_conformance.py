@@ -16,7 +16,7 @@ from tests.golden import ROOT, Case, cases
 from traceconv.answers.trim import OUTSIDE
 from traceconv.api import read
 from traceconv.errors import TraceconvError, UnrecognizedFormat, UsageError
-from traceconv.families.chrome.reader import ChromeTrace
+from traceconv.families.chrome.document import ChromeTrace
 from traceconv.families.importer import Importer, Match
 from traceconv.families.index import FORMATS
 from traceconv.families.registry import Certainty, configure, identify, importers, skipped_by_design

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from tests import golden
 from tests.kernels import using, variants
 from traceconv.families.chrome import writer as chrome_json
-from traceconv.families.chrome._lines import _Columns
+from traceconv.families.chrome.writer import _Columns
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import REALTIME, ClockDomain, Run, Zero
 from traceconv.model.layout import lay_out

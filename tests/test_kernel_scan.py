@@ -17,8 +17,8 @@ import traceconv
 from tests.kernels import using, variants
 from traceconv import kernel
 from traceconv.errors import TraceconvError
+from traceconv.families.chrome.event import RowScanner
 from traceconv.families.chrome.flows import FlowSteps, _innermost
-from traceconv.families.chrome.rows import RowScanner
 from traceconv.families.perfetto.writer import PerfettoProto
 from traceconv.model.dump import dump
 

@@ -25,10 +25,9 @@ from traceconv.api import Output, convert, identify, read
 from traceconv.check import _events, _json_rows, _json_text, _shapes, check_file, chrome_json
 from traceconv.cli import cli
 from traceconv.errors import InputError, LostData, NothingRead
-from traceconv.families.chrome import buffer as _chrome_buffer
 from traceconv.families.chrome import json_reader as _chrome_json
+from traceconv.families.chrome.event import RowScanner
 from traceconv.families.chrome.events import ChromeEvents
-from traceconv.families.chrome.rows import RowScanner
 from traceconv.families.logs import timed_log
 from traceconv.families.perf import container
 from traceconv.families.perfetto.reader import PacketReader
@@ -521,12 +520,11 @@ def test_args_that_come_again_are_kept_once_and_long_or_old_ones_anew(monkeypatc
 def test_a_large_event_is_joined_a_few_times_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each chunk of 4 MB that was read had all before it copied."""
     filled = []
-    fill = _chrome_buffer.JsonBuffer.fill
+    fill = _chrome_json.JsonBuffer.fill
     monkeypatch.setattr(
-        _chrome_buffer.JsonBuffer, "fill", lambda self, *args: (filled.append(len(self.data)), fill(self, *args))[1]
+        _chrome_json.JsonBuffer, "fill", lambda self, *args: (filled.append(len(self.data)), fill(self, *args))[1]
     )
-    for module in (_chrome_buffer, _chrome_json):
-        monkeypatch.setattr(module, "CHUNK_BYTES", 1 << 16)
+    monkeypatch.setattr(_chrome_json, "CHUNK_BYTES", 1 << 16)
     path = tmp_path / "a.json"
     path.write_text(json.dumps([{**EVENT, "args": {"a": "x" * 8 * MB}}, EVENT]))
     trace = read(path)

@@ -26,7 +26,7 @@ DATA = Path(__file__).parent / "data" / "numbers"
 OWN_WAY = {
     "model/numbers.py": ("int", "float", "Decimal"),
     "model/times.py": ("int",),  # bounded digits, tests/test_times.py
-    "families/chrome/_times.py": ("int",),  # the same for each event of a million
+    "families/chrome/events.py": ("int",),  # the same for each event of a million
     "families/nvprof/activities.py": ("int",),  # a list of our own
     "families/deepsparse/analysis.py": ("Decimal",),  # a pattern bounds it; infinities and NaN are read and counted
     "families/common/report_csv.py": ("reader",),

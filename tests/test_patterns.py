@@ -32,15 +32,15 @@ METHODS |= dict.fromkeys(("sub", "subn", "finditer", "split"), "findall")
 #: What a pattern runs over is shorter: a line that is passed on only below this length, the end of a file, its name.
 BOUNDED = {
     "traceconv.families.furiosa_table:_PANDAS": 1000,
-    "traceconv.families.chrome._viztracer_marks:_LAST_FUNCTION": 4096,
+    "traceconv.families.chrome.document:_LAST_FUNCTION": 4096,
     "traceconv.families.vtune.external:_HOST": 4096,
     "traceconv.families.perf._text:_LATE_FRAME": 4096,
 }
 #: The methods of patterns that are called under another name.
 USED = {
-    "traceconv.families.chrome.lenient_json:_ENDS_KEY": {"match"},
-    "traceconv.families.chrome.lenient_json:_ENDS_ELEMENT": {"match"},
-    "traceconv.families.chrome.lenient_json:_ENDS_MEMBER": {"match"},
+    "traceconv.families.chrome.event:_ENDS_KEY": {"match"},
+    "traceconv.families.chrome.event:_ENDS_ELEMENT": {"match"},
+    "traceconv.families.chrome.event:_ENDS_MEMBER": {"match"},
     "traceconv.families.nvprof.text:_CORRELATION": {"fullmatch"},
     "traceconv.families.nvprof.text:_LAUNCH": {"fullmatch"},
     "traceconv.io.log_collectors:_WRITERS": {"match"},

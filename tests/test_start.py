@@ -41,7 +41,7 @@ def test_the_command_alone_loads_nothing_that_takes_long(option: str) -> None:
 
 def test_a_conversion_loads_what_it_uses(tmp_path: Path) -> None:
     modules = loaded("convert", CHROME, "-o", tmp_path / "out.pftrace")
-    assert {"numpy", "msgspec", "traceconv.families.chrome.reader", "traceconv.families.perfetto.writer"} <= modules
+    assert {"numpy", "msgspec", "traceconv.families.chrome.document", "traceconv.families.perfetto.writer"} <= modules
     assert of(modules, "google", "perfetto", "jsonschema", "jinja2", "numpy.ma", "http") == set()
     unused = (
         "align.estimates",

@@ -22,7 +22,6 @@ PHASES: Mapping[str, str] = {
     "traceconv.families.perfetto.writer": "encoding",
     "traceconv.families.perfetto.tree": "encoding",
     "traceconv.families.chrome.writer": "encoding",
-    "traceconv.families.chrome._lines": "encoding",
     "traceconv.families": "reading",
     "traceconv.reading": "reading",
     "traceconv.io.source": "reading",

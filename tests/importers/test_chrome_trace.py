@@ -21,11 +21,10 @@ from tests.kernels import using
 from tests.kernels import without as without_kernel
 from traceconv import kernel
 from traceconv.errors import MalformedInput, TraceconvError, UsageError
-from traceconv.families.chrome import buffer as _chrome_buffer
 from traceconv.families.chrome import event as _chrome_event
 from traceconv.families.chrome import json_reader as _chrome_json
-from traceconv.families.chrome.lenient_json import Hopeless
-from traceconv.families.chrome.reader import ChromeTrace
+from traceconv.families.chrome.document import ChromeTrace
+from traceconv.families.chrome.event import Hopeless
 from traceconv.families.registry import configure
 from traceconv.io.source import Source
 from traceconv.model.builder import Builder
@@ -53,8 +52,7 @@ def read_text(tmp_path: Path, text: str | bytes) -> Trace:
 @pytest.mark.parametrize("size", [64, 101, FULL_CHUNK])
 def test_the_place_of_bytes_that_are_not_utf8(tmp_path: Path, size: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """The first of each chunk that was read, also where the chunk begins inside of a character."""
-    for module in (_chrome_buffer, _chrome_json):
-        monkeypatch.setattr(module, "CHUNK_BYTES", size)
+    monkeypatch.setattr(_chrome_json, "CHUNK_BYTES", size)
     event = b'{"ph":"X","name":"%b","pid":1,"tid":1,"ts":0,"dur":1}'
     for name in (b"a\xff", b"a\xc3\xa9\xff\xff", b"\xe2\x82", "é".encode() * 60 + b"\x80"):
         text = b'{"traceEvents":[' + event % "ö".encode() + b"," + event % name + b"]}"
@@ -111,8 +109,7 @@ def test_chunk_boundaries_do_not_matter(case: str, monkeypatch: pytest.MonkeyPat
     path = GOLDEN / case / "input.json"
     whole = summary(read(path))
     for size in (64, 100, 257, 1000, 4096):
-        for module in (_chrome_buffer, _chrome_json):
-            monkeypatch.setattr(module, "CHUNK_BYTES", size)
+        monkeypatch.setattr(_chrome_json, "CHUNK_BYTES", size)
         assert summary(read(path)) == whole, size
 
 
@@ -203,7 +200,7 @@ def looked_at(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[str]
 
         return counted
 
-    repair, fill = _chrome_buffer.repair_value, _chrome_buffer.JsonBuffer.fill
+    repair, fill = _chrome_json.repair_value, _chrome_json.JsonBuffer.fill
 
     def repairing(data: bytes, pos: int, repairs: Counter[str]) -> tuple[bytes, int]:
         nonlocal count
@@ -217,7 +214,7 @@ def looked_at(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[str]
             count += end - pos
         return value, end
 
-    def filling(buffer: _chrome_buffer.JsonBuffer, at_least: int = 0) -> bool:
+    def filling(buffer: _chrome_json.JsonBuffer, at_least: int = 0) -> bool:
         nonlocal count
         is_filled = fill(buffer, at_least)
         count += len(buffer.data) if is_filled else 0
@@ -225,8 +222,8 @@ def looked_at(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[str]
 
     for name in ("decode_events", "decode_members", "decode_member"):
         monkeypatch.setattr(_chrome_json, name, decoding(getattr(_chrome_json, name)))
-    monkeypatch.setattr(_chrome_buffer, "repair_value", repairing)
-    monkeypatch.setattr(_chrome_buffer.JsonBuffer, "fill", filling)
+    monkeypatch.setattr(_chrome_json, "repair_value", repairing)
+    monkeypatch.setattr(_chrome_json.JsonBuffer, "fill", filling)
 
     def read(text: str) -> tuple[int, Trace]:
         nonlocal count
@@ -398,8 +395,7 @@ def test_commas_between_events_are_one_or_counted(
 
 
 def test_commas_at_every_end_of_a_chunk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (_chrome_buffer, _chrome_json):
-        monkeypatch.setattr(module, "CHUNK_BYTES", 64)
+    monkeypatch.setattr(_chrome_json, "CHUNK_BYTES", 64)
     for separator, expected in ((",", 0), (" , ", 0), ("", 99), (",\n,", 99)):
         trace = read_text(tmp_path, "[" + separator.join(event(i) for i in range(100)) + "]")
         found = [problem.count for problem in trace.sources[0].diagnostics if problem.code is _chrome_json.REPAIRED]
@@ -431,8 +427,7 @@ def test_args_of_five_megabytes(extra: str, tmp_path: Path) -> None:
 def test_top_level_number_across_chunks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     text = '{"traceEvents":[' + event(1) + '],"baseTimeNanoseconds":1700000000123456789}'
     for size in range(64, 170):
-        for module in (_chrome_buffer, _chrome_json):
-            monkeypatch.setattr(module, "CHUNK_BYTES", size)
+        monkeypatch.setattr(_chrome_json, "CHUNK_BYTES", size)
         assert read_text(tmp_path, text).snapshots[0].other_ts == 1700000000123456789
 
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from traceconv.families.chrome.lenient_json import Hopeless, Incomplete, repair_value
+from traceconv.families.chrome.event import Hopeless, Incomplete, repair_value
 from traceconv.model.json_values import MAX_DEPTH, flatten
 
 JSON = st.recursive(

@@ -10,7 +10,7 @@ import pytest
 
 from traceconv import api
 from traceconv.errors import UsageError
-from traceconv.families.chrome._samples import number_in as _chrome_number
+from traceconv.families.chrome.events import number_in as _chrome_number
 from traceconv.families.common.ansi import plain, plain_text
 from traceconv.families.common.local_time import ahead_minutes, local_ns, zone_of
 from traceconv.families.common.report_csv import number_of as number_in_report

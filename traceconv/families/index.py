@@ -52,7 +52,7 @@ FIELD_1 = rb"\A\n(?!\s*(?:\{\s*[\"}]|\[\s*[{\]]))"
 
 FORMATS = {
     "chrome-trace": Format(
-        "chrome.reader:ChromeTrace", (b'"ph"', b'"traceevents"', b"[]"), rb"\[\s+\]", most=Certainty.MAYBE
+        "chrome.document:ChromeTrace", (b'"ph"', b'"traceevents"', b"[]"), rb"\[\s+\]", most=Certainty.MAYBE
     ),
     "clock-anchor": Format("clock_anchor:ClockAnchor", (b"traceconv-anchor",)),
     "deepsparse": Format(
@@ -162,7 +162,7 @@ FORMATS = {
         "tvm.profile:TvmProfile",
         (b'"calls"', b'"device_metrics"', b'"configuration"', b"duration (us)", b"duration(us)"),
     ),
-    "viztracer": Format("chrome.viztracer:Viztracer", (b'"viztracer_metadata"', b'"fee"'), rb':\d+\)"\s*:\s*\['),
+    "viztracer": Format("chrome.document:Viztracer", (b'"viztracer_metadata"', b'"fee"'), rb':\d+\)"\s*:\s*\['),
     "vtune": Format(
         "vtune.reports:Vtune",
         (

@@ -30,7 +30,7 @@ from typing import Any, ClassVar
 
 import msgspec
 
-from traceconv.families.chrome.lenient_json import Hopeless, Incomplete, repair_value
+from traceconv.families.chrome.event import Hopeless, Incomplete, repair_value
 from traceconv.families.common.json_document import JsonDocument, is_array
 from traceconv.families.importer import Match
 from traceconv.io.source import Head, Source

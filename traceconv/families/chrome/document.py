@@ -1,22 +1,52 @@
-"""Read the top level of a Chrome trace beside its events: clock, stack frames, metadata."""
+"""Importers of traces in the Trace Event Format of Chrome ("Chrome JSON"): of any writer, and of viztracer.
+
+Format: the Trace Event Format document, https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU
+
+    {"traceEvents": [{"ph": "X", "name": "conv", "cat": "op", "pid": 1, "tid": 1, "ts": 3.5, "dur": 2.25, "args": {}}]}
+    [{"ph": "B", "name": "conv", "pid": 1, "tid": 1, "ts": 3.5}, {"ph": "E", "pid": 1, "tid": 1, "ts": 5.75}
+
+Times are microseconds. The format does not define their zero; a top-level `baseTimeNanoseconds` (PyTorch, viztracer)
+does, and times that are so large that they can only count from 1970.
+
+Lost: embedded ftrace and ETW text (`systemTraceEvents`) is not read. Colour names have no counterpart and stay args.
+
+viztracer (`viztracer script.py`) traces functions of Python:
+
+    {"traceEvents": [
+      {"ph": "M", "pid": 7, "tid": 7, "name": "process_name", "args": {"name": "MainProcess"}},
+      {"pid": 7, "tid": 7, "ts": 38757.942, "ph": "X", "dur": 1.840, "name": "relu (/src/net.py:15)", "cat": "FEE"}],
+     "viztracer_metadata": {"version": "1.1.1", "overflow": false, "baseTimeNanoseconds": 1795242185473426262},
+     "file_info": {"files": {"/src/net.py": ["...", 40]}, "functions": {"relu (/src/net.py:15)": ["/src/net.py", 15]}}}
+
+Source: recordings with 1.1.1. Times are µs of CLOCK_MONOTONIC; `baseTimeNanoseconds` is Unix time minus that clock,
+as read once; files of the command line lack it. Functions have the category FEE (entry and exit; fee where the command
+line wrote the file) and come in the order of their ends.
+`overflow` says that the ring buffer was full, so that the oldest events are missing. `file_info` holds the source text,
+which can be longer than all events; it stands behind them.
+"""
 
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from typing import Any
 
 import msgspec
 
+from traceconv.errors import UsageError
 from traceconv.families.chrome.event import event_of
-from traceconv.families.chrome.events import ChromeEvents
+from traceconv.families.chrome.events import EMPTY_EVENT, ChromeEvents
 from traceconv.families.chrome.json_reader import ChromeReader
-from traceconv.families.importer import Match
-from traceconv.io.source import Head
+from traceconv.families.importer import Match, option
+from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
-from traceconv.model.clocks import REALTIME, ClockDomain, ClockSnapshot, looks_like_unix_time
-from traceconv.model.diagnostics import lost
+from traceconv.model.clocks import REALTIME, ClockDomain, ClockSnapshot, Run, Zero, looks_like_unix_time
+from traceconv.model.diagnostics import absent, lost
 from traceconv.model.json_values import decode_json
+from traceconv.model.marks import ANY_TOOL_MARKS
 from traceconv.model.numbers import whole_of
+from traceconv.model.times import MS, NS, US, S
+from traceconv.model.trace import Layer
 
 LARGE_VALUE = lost("chrome.large_value", "a top-level value of the trace is larger than 16 MB and was left out")
 NO_SAMPLE = lost("chrome.no_sample", "an element of `samples` is not an object, and was skipped")
@@ -25,6 +55,10 @@ BAD_BASE = lost(
     "baseTimeNanoseconds is not a whole number, so it is inexact and was left out; use --offset",
 )
 NOT_READ = lost("chrome.not_read", "ftrace or ETW text inside a Chrome trace is not read")
+OVERFLOW = absent(
+    "viztracer.overflow",
+    "the buffer of viztracer was full: the oldest events are missing in the file (record with larger --tracer_entries)",
+)
 
 _LARGE = 16 << 20
 _EMBEDDED = ("systemTraceEvents", "powerTraceAsString")
@@ -33,6 +67,149 @@ _EVENT = re.compile(rb'"ph"\s*:\s*"')
 _EVENTS = re.compile(rb'"traceEvents"\s*:')
 #: Control characters, and the unescaped backslash sequences that JSON reads as these.
 _MISREAD = {ord("\b"): "\\b", ord("\f"): "\\f", ord("\n"): "\\n", ord("\r"): "\\r", ord("\t"): "\\t"}
+_FUNCTION = re.compile(rb'"cat"\s*:\s*"(?:FEE|fee)"')
+#: The last entry of `file_info`: "relu (/src/net.py:15)": ["/src/net.py", 15]}}}
+_LAST_FUNCTION = re.compile(rb'\(([^"]+):(\d+)\)"\s*:\s*\[\s*"\1"\s*,\s*\2\s*\]\s*\}\s*\}\s*\}\s*\Z')
+_LAST_ENTRY = 4096
+_KEY = b'"viztracer_metadata"'
+_METADATA = "viztracer_metadata"
+_DAY_NS = 24 * 3600 * 10**9
+_MANY_DAYS = 10
+_UNITS = {"ns": NS, "us": US, "ms": MS, "s": S}
+
+
+@dataclass(frozen=True)
+class ChromeTrace:
+    """Importer of any Chrome trace."""
+
+    ts_unit: str = option("us", "the unit of ts and dur; some writers print ns or ms although the format says us.")
+
+    name = "chrome-trace"
+    title = "Chrome trace (Trace Event Format), of any writer"
+    url = "https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU"
+    versions = "object and array form, all phases; complete, cut off or damaged"
+    clock = ClockDomain("Chrome trace time", Zero.UNKNOWN, Run.UNKNOWN, 1)
+    marks = ANY_TOOL_MARKS
+    record = "chrome://tracing > Record, or any of the many tools that write this format"
+    line_up = (
+        "Nothing is needed when the file has baseTimeNanoseconds, or microseconds since 1970; else `--offset "
+        "FILE=TIME`."
+    )
+    becomes = (
+        ("X, B/E", "slices"),
+        ("b/e/n, S/T/F", "slices and instants on a track for each id; lanes where they overlap"),
+        ("i, I, R, `log` instants", "instants"),
+        ("C", "counters"),
+        ("s/t/f", "flows"),
+        ("P, samples", "call stack samples"),
+        ("N/O/D, M of objects", "instants with the snapshot as args"),
+        ("M", "names, labels and order of processes and threads"),
+        ("v, V, c", "instants with the values as args"),
+    )
+    skips = (EMPTY_EVENT,)
+    checked = (
+        (
+            "writers of their own: CUDA calls by eBPF, a program in Odin, a C profiler, bpftrace by x2trace",
+            "5 public traces (repositories floritange/ebpf_cuda_monitoring, Ibarria/rad, HaydenA0/small-c-profiler, "
+            "umaumax/x2trace)",
+            "number and summed duration of slices, ends without start, first and last time, by a reading of our own",
+        ),
+        (
+            "developer tools of Chrome 65 to 141",
+            "9 public traces (repository jlfwong/speedscope)",
+            "by a reading of our own: number and summed duration of slices, instants, lone starts and ends, samples",
+        ),
+    )
+    lost = (
+        "Embedded ftrace and ETW text (systemTraceEvents) is not read.",
+        "Colour names stay args.",
+        "A flow event behind the slices of its thread belongs to the one that was open last, as in Perfetto.",
+    )
+
+    def sniff(self, head: Head) -> Match:
+        """Return MAYBE for anything that looks like a trace: a more specific importer may know its writer."""
+        return looks_like_chrome(head)
+
+    def read(self, source: Source, out: Builder) -> None:
+        """Read all events. Raises MalformedInput when nothing can be read."""
+        if self.ts_unit not in _UNITS:
+            raise UsageError(f"option ts_unit of {self.name} is one of {', '.join(_UNITS)}, not {self.ts_unit!r}")
+        reader = ChromeReader(source, out)
+        events = ChromeEvents(out, _UNITS[self.ts_unit])
+        events.add_all(reader)
+        top = top_level(reader, out)
+        add_top_level_samples(top, events)
+        events.finish(top.get("stackFrames"))
+        set_clock(top, out, self.clock)
+        days = (out.tables.last_ts() - out.tables.first_ts()) // _DAY_NS
+        if days >= _MANY_DAYS:
+            out.note(f"the trace spans {days} days: if its times are not microseconds, say so with -O ts_unit=ns")
+
+
+@dataclass(frozen=True)
+class Viztracer:
+    """Importer of viztracer's JSON."""
+
+    name = "viztracer"
+    title = "viztracer trace of Python functions"
+    url = "https://viztracer.readthedocs.io"
+    versions = "0.x, 1.x (recorded with 1.1)"
+    clock = ClockDomain("CLOCK_MONOTONIC of viztracer", Zero.BOOT, Run.MONOTONIC, 1)
+    layer = Layer.FRAMEWORK
+    record = "viztracer -o python.json script.py"
+    line_up = (
+        "Nothing is needed if the file has baseTimeNanoseconds, as written by VizTracer.save() (1.1). The "
+        "command line does not write it: use `--offset FILE=TIME`."
+    )
+    becomes = (
+        ("functions", "slices on their thread, with arguments and return values as args"),
+        ("log_instant, log_var, counters", "instants and counters"),
+        ("processes and threads", "processes and threads"),
+        ("file_info, viztracer_metadata", "metadata"),
+    )
+    skips = (EMPTY_EVENT,)
+    lost = ("Events that the ring buffer dropped before the file was written are missing.",)
+    checked = (
+        (
+            "viztracer 1.1.1",
+            "recorded with the command line and with the class, programs of 10 to 70,000 calls",
+            "categories, metadata and where it stands, clock; options for args, gc, async and sparse logs",
+        ),
+    )
+
+    def sniff(self, head: Head) -> Match:
+        """Return YES by the metadata of viztracer, before or behind the events, or by its category of functions."""
+        if looks_like_chrome(head).certainty and is_of_viztracer(head):
+            return Match.yes("viztracer_metadata, file_info, or functions of category FEE")
+        return Match.no("no viztracer_metadata, no file_info, and no category FEE")
+
+    def read(self, source: Source, out: Builder) -> None:
+        """Read all events. Raises MalformedInput when nothing can be read."""
+        out.info.real_ids = True
+        reader = ChromeReader(source, out)
+        events = ChromeEvents(out)
+        events.add_all(reader)
+        top = top_level(reader, out)
+        events.finish(top.get("stackFrames"))
+        set_clock(top, out, self.clock)
+        about = top.get(_METADATA)
+        if isinstance(about, dict) and about.get("overflow"):
+            out.problem(OVERFLOW, _METADATA)
+
+
+def begins_as_of_viztracer(head: Head) -> bool:
+    """Return whether viztracer wrote a Chrome trace, by metadata or functions in the head."""
+    return _KEY in head.data or _FUNCTION.search(head.data) is not None
+
+
+def is_of_viztracer(head: Head) -> bool:
+    """Return whether viztracer wrote a Chrome trace.
+
+    By functions in the head, or by its metadata or `file_info` at the end.
+    """
+    return (
+        begins_as_of_viztracer(head) or _KEY in head.tail or _LAST_FUNCTION.search(head.tail[-_LAST_ENTRY:]) is not None
+    )
 
 
 def looks_like_chrome(head: Head) -> Match:
@@ -93,8 +270,7 @@ def misread_backslashes(name: str) -> str:
 
 def base_time(top: dict[str, Any]) -> int | None:
     """Return `baseTimeNanoseconds`: the Unix time in ns of ts 0, as PyTorch and viztracer write it."""
-    for place in (top, top.get("viztracer_metadata"), top.get("metadata")):
-        value = place.get("baseTimeNanoseconds") if isinstance(place, dict) else None
+    for value in _base_times(top):
         if isinstance(value, str) and (number := whole_of(value)) is not None:
             return number
         if isinstance(value, int) and not isinstance(value, bool):
@@ -102,13 +278,11 @@ def base_time(top: dict[str, Any]) -> int | None:
     return None
 
 
-def _note_bad_base(top: dict[str, Any], out: Builder) -> None:
-    """Count base times that are not a whole number: a double cannot hold the nanoseconds since 1970."""
-    for place in (top, top.get("viztracer_metadata"), top.get("metadata")):
-        value = place.get("baseTimeNanoseconds") if isinstance(place, dict) else None
-        if value is not None:
-            out.problem(BAD_BASE, "baseTimeNanoseconds", repr(value)[:60])
-            return
+def _base_times(top: dict[str, Any]) -> list[Any]:
+    """Return all values of `baseTimeNanoseconds`."""
+    places = (top, top.get(_METADATA), top.get("metadata"))
+    values = [place.get("baseTimeNanoseconds") for place in places if isinstance(place, dict)]
+    return [value for value in values if value is not None]
 
 
 def set_clock(
@@ -130,8 +304,8 @@ def set_clock(
     """
     out.clocks.set_default(private)
     base = base_time(top)
-    if base is None:
-        _note_bad_base(top, out)
+    if base is None and (values := _base_times(top)):  # a double cannot hold the nanoseconds since 1970
+        out.problem(BAD_BASE, "baseTimeNanoseconds", repr(values[0])[:60])
     if looks_like_unix_time(out.tables.first_ts()):
         if base is not None:
             out.note("the times count from 1970 by their size, so baseTimeNanoseconds was not added to them")

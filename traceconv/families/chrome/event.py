@@ -1,19 +1,65 @@
-"""One event of a Chrome trace, undecoded, and the JSON values in it."""
+"""Events of a Chrome trace as they are read: objects with undecoded values, or columns; and damaged JSON, repaired.
+
+The compiled scanner (`_scan.pyx`) reads plain events into columns. Without it, and for other events, importers read
+each event as an object.
+
+Profilers print JSON with printf: quotes in names are not escaped (ONNX Runtime up to 1.30, MXNet, Kineto), Windows
+paths contain unknown escapes, counters print NaN, error texts contain raw line breaks, commas are superfluous. These
+rules do not change valid JSON, and repair each defect to the evident meaning:
+
+- a quote ends a string only if the text behind it can follow a string there: `:` after a key; `}`, `]` or a comma and
+  the next key or value after a value. Other quotes belong to the text;
+- an unknown escape is a backslash of the text; control characters are escaped; a lone surrogate becomes U+FFFD;
+- NaN, Infinity and other bare words become strings; trailing commas are dropped;
+- a string that continues with `,"ts":` (or another field of events only) lacks its closing quote;
+- a key that ends with a quote and a colon, but does not begin with one, lacks its first quote (torch 1.4);
+- an object with `ph` inside of another value is the next event: the value before it lacks its end, and is dropped.
+"""
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Callable
 from typing import Any, TypeVar
 
 import msgspec
+import numpy as np
+import numpy.typing as npt
 from msgspec import Raw
 
 from traceconv.model.json_values import decode_json, flatten
+from traceconv.model.trace import I64
 
 #: The value of a field that an event does not have.
 ABSENT = Raw(b"")
 _Key = TypeVar("_Key")
 _Value = TypeVar("_Value")
+
+_CAPACITY = 1 << 14
+_COMMA = ord(",")
+#: Two events are usually separated by a comma, a line break and indentation only.
+_USUAL_GAP = 12
+
+_SPACE = re.compile(rb"[\s\x00]*")
+_BARE = re.compile(rb"[^\s,:{}\[\]\"]+")
+_KEY_WITHOUT_QUOTE = re.compile(rb'([A-Za-z_]\w{0,63})"(?=\s*:)')
+_NUMBER = re.compile(rb"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?")
+_KEY_AHEAD = rb'"(?:[^"\\]|\\.){0,2000}"\s*:'
+_ENDS_KEY = re.compile(rb"\s*:")
+_ENDS_MEMBER = re.compile(
+    rb"\s*(?:[}\]]|(?:,\s*)+(?:" + _KEY_AHEAD + rb'|[}\]]|(?:ph|pid|tid|ts|dur)"\s*:))', re.DOTALL
+)
+_ENDS_ELEMENT = re.compile(rb'\s*(?:\]|(?:,\s*)+(?:["{\[\]]|[-\d]|true|false|null|NaN|Infinity))')
+_EVENT = re.compile(rb'\{[^{}]{0,400}?"ph"\s*:\s*"')
+_EVENT_FIELD = re.compile(rb'"(?:ph|pid|tid|ts|dur)"\s*:')
+_NEAR = 64  # the most white space before a field
+_ENDS_TEXT = re.compile(rb"\s*\Z")
+_QUOTE_OR_BACKSLASH = re.compile(rb'["\\]')
+_ESCAPE = re.compile(rb'\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})')
+_CONTROL = re.compile(rb"[\x00-\x1f]")
+_SURROGATES = re.compile(rb"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\u[dD][89a-fA-F][0-9a-fA-F]{2}")
+_PAIR_LENGTH = 12
 
 
 class Known(dict[_Key, _Value]):
@@ -28,11 +74,7 @@ class Known(dict[_Key, _Value]):
 
 
 class Event(msgspec.Struct, forbid_unknown_fields=True, gc=False):
-    """One event of the file; values other than texts stay undecoded.
-
-    Attributes:
-        extra: all fields beyond those above, undecoded; None when there are none.
-    """
+    """One event of the file; values other than texts, and all rare fields (`extra`), stay undecoded."""
 
     ph: str = ""
     name: str = ""
@@ -84,10 +126,7 @@ def event_of(members: dict[str, Raw]) -> Event:
 
 
 def text_of(raw: bytes) -> str:
-    """Return the text of a JSON value.
-
-    For a string its content, for other values their JSON text without white space.
-    """
+    """Return the content of a JSON string; for other values their JSON text without white space."""
     if raw[:1] in (b"{", b"["):
         raw = compact(flatten(raw))
     elif raw[:1] == b'"':
@@ -114,3 +153,269 @@ def members_of(event: Event) -> dict[str, Any]:
 def extra_of(event: Event, key: str) -> bytes:
     """Return a rare field of an event, undecoded; b"" if it is missing."""
     return bytes(event.extra[key]) if event.extra and key in event.extra else b""
+
+
+# -- columns -----------------------------------------------------------------------------------------------------------
+
+
+class Rows(msgspec.Struct):
+    """Events of a trace in file order; valid until the next ones are read.
+
+    Attributes:
+        scanner: the scanner, which holds texts and stands.
+        data: part of the file.
+        phase: the phase as the number of its character; 0 for an event that is not plain.
+        start, end: the position of each event in the data.
+        ts, dur: start and duration, ns; like the following ones, for plain events only.
+        stand: the number of its pid, tid and category; see `RowScanner.stand`.
+        name, category: numbers of `RowScanner.name`.
+        id_at, id_len: the position of the id in the data.
+        args: the args of all of them, without white space.
+        args_at, args_len: the position of the args of the event in `args`.
+        is_fresh: whether it is the first one with this name, category or stand.
+        is_enclosing: whether `bp` is "e".
+    """
+
+    scanner: RowScanner
+    data: bytes
+    phase: I64
+    start: I64
+    end: I64
+    ts: I64
+    dur: I64
+    stand: I64
+    name: I64
+    category: I64
+    id_at: I64
+    id_len: I64
+    args: bytes
+    args_at: I64
+    args_len: I64
+    is_fresh: npt.NDArray[np.bool_]
+    is_enclosing: npt.NDArray[np.bool_]
+
+    def __len__(self) -> int:
+        return len(self.phase)
+
+    def raw(self, row: int) -> bytes:
+        """Return the bytes of an event."""
+        return self.data[self.start[row] : self.end[row]]
+
+    def odd_commas(self) -> list[int]:
+        """Return the numbers of commas between consecutive events, where it is not one."""
+        text = np.frombuffer(self.data, np.uint8)
+        ends, starts = self.end[:-1], self.start[1:]
+        gaps = starts - ends
+        commas = np.zeros(len(gaps), np.int64)
+        for at in range(min(int(np.max(gaps, initial=0)), _USUAL_GAP)):
+            commas += text[np.minimum(ends + at, starts)] == _COMMA  # the first event follows a bracket
+        odd = np.flatnonzero((commas != 1) | (gaps > _USUAL_GAP)).tolist()
+        counts = [self.data.count(b",", ends[row], starts[row]) for row in odd]
+        return [count for count in counts if count != 1]
+
+    def args_of(self, row: int) -> bytes:
+        """Return the args of a plain event."""
+        start = self.args_at[row]
+        return self.args[start : start + self.args_len[row]]
+
+
+class RowScanner:
+    """Reads the events of one trace by the kernel module; ts and dur count 10**exponent ns."""
+
+    def __init__(self, module: Any, exponent: int) -> None:
+        self._module = module
+        self._fields = np.zeros((len(module.FIELDS), _CAPACITY), np.int64)
+        self._scanner = module.Scanner(self._fields, exponent)
+        self._space = np.empty(0, np.uint8)
+        self._pids: dict[int, bytes] = {}
+        self._last_pid = -1, b""
+        self._last_category = -1, ""
+
+    def scan(self, data: bytes, start: int) -> Rows:
+        """Return the complete, valid events from a position of the data on, as many as fit."""
+        if len(self._space) <= len(data) - start:
+            self._space = np.empty(len(data) + 1, np.uint8)
+        count, _ = self._scanner.scan(data, start, self._space)
+        columns = dict(zip(self._module.FIELDS, self._fields[:, :count], strict=True))
+        flags = columns.pop("flags")
+        return Rows(
+            scanner=self,
+            data=data,
+            args=self._space[: self._scanner.args_size].tobytes(),
+            is_fresh=(flags & self._module.FRESH) != 0,
+            is_enclosing=(flags & self._module.ENCLOSING) != 0,
+            **columns,
+        )
+
+    @property
+    def text_count(self) -> int:
+        """The number of texts so far."""
+        return len(self._scanner.texts)
+
+    def name(self, number: int) -> str:
+        """Return a name or category by number; for a pid or tid its JSON text."""
+        text: bytes = self._scanner.text(number)  # names and categories without quotes
+        is_escaped = b"\\" in text and text[:1] != b'"'
+        return text_of(b'"%b"' % text) if is_escaped else text.decode()
+
+    @property
+    def stand_count(self) -> int:
+        """The number of stands so far."""
+        return len(self._scanner.stands)
+
+    def pid(self, stand: int) -> bytes:
+        """Return the pid of a stand."""
+        pid = self._pids.get(stand)
+        if pid is None:
+            pid = self._pids[stand] = self.stand(stand)[0]
+        return pid
+
+    def stand(self, number: int) -> tuple[bytes, bytes, str, str]:
+        """Return the pid, tid and category of an event, and what `ChromeEvents.track_of` calls `flow`."""
+        pid, tid, category, flow = self._scanner.stand(number)
+        if pid != self._last_pid[0]:  # consecutive stands often share the pid: one text is enough for them
+            self._last_pid = pid, self._scanner.text(pid)
+        if category != self._last_category[0]:
+            self._last_category = category, self.name(category)
+        return self._last_pid[1], self._scanner.text(tid), self._last_category[1], chr(flow) if flow else ""
+
+
+# -- repair ------------------------------------------------------------------------------------------------------------
+
+
+class Incomplete(Exception):
+    """The text ends inside the value."""
+
+
+class Hopeless(Exception):
+    """The text cannot be repaired, for a reason, from a position on."""
+
+    def __init__(self, reason: str, at: int) -> None:
+        super().__init__(reason)
+        self.at = at
+
+
+def repair_value(data: bytes, pos: int, repairs: Counter[str]) -> tuple[bytes, int]:
+    """Return the object or array at `pos` of a text, as valid JSON, and the position behind it; count repairs by kind.
+
+    Raises:
+        Incomplete: the text ends before the value does.
+        Hopeless: it cannot be repaired.
+    """
+    out: list[bytes] = []
+    open_brackets: list[bytes] = []
+    while True:
+        space = _SPACE.match(data, pos)
+        assert space is not None  # it matches the empty text
+        pos = space.end()
+        char = data[pos : pos + 1]
+        if not char:
+            raise Incomplete
+        at_key = open_brackets[-1:] == [b"{"] and out[-1] in (b"{", b",")
+        if char in b"{[":
+            _check_place(data, pos, out, open_brackets)
+            open_brackets.append(char)
+            out.append(char)
+            pos += 1
+        elif char in b"}]":
+            _close(out, open_brackets, char, pos, repairs)
+            pos += 1
+            if not open_brackets:
+                return b"".join(out), pos
+        elif char == b'"':
+            text, pos = _string(data, pos, at_key, open_brackets[-1:] == [b"["], repairs)
+            out.append(text)
+        elif char == b",":
+            if out[-1] in (b",", b"{", b"["):
+                repairs["stray comma"] += 1
+            else:
+                out.append(char)
+            pos += 1
+        elif char == b":":
+            out.append(char)
+            pos += 1
+        elif at_key and (key := _KEY_WITHOUT_QUOTE.match(data, pos)):
+            repairs["missing quote"] += 1
+            out.append(b'"%b"' % key[1])
+            pos = key.end()
+        else:
+            token = _BARE.match(data, pos)
+            assert token is not None
+            pos = token.end()
+            out.append(_bare(token[0], repairs))
+
+
+def _check_place(data: bytes, pos: int, out: list[bytes], open_brackets: list[bytes]) -> None:
+    """Raise Hopeless if an object or array cannot start here, instead of reading on to the end of the file."""
+    if not open_brackets:
+        return
+    if out[-1] not in (b"[", b",", b":") or (open_brackets[-1] == b"{" and out[-1] != b":"):
+        raise Hopeless("an object or array where none can begin", pos)
+    if _EVENT.match(data, pos):
+        raise Hopeless("an event that does not end", pos)
+
+
+def _close(out: list[bytes], open_brackets: list[bytes], char: bytes, pos: int, repairs: Counter[str]) -> None:
+    opened = open_brackets.pop()
+    if (opened == b"{") != (char == b"}"):
+        raise Hopeless(f"{opened.decode()} closed by {char.decode()}", pos)
+    if out[-1] == b",":
+        out.pop()
+        repairs["stray comma"] += 1
+    out.append(char)
+
+
+def _bare(token: bytes, repairs: Counter[str]) -> bytes:
+    if token in (b"true", b"false", b"null") or _NUMBER.fullmatch(token):
+        return token
+    repairs["bare word"] += 1
+    return b'"' + token.replace(b"\\", b"\\\\") + b'"'
+
+
+def _string(data: bytes, pos: int, is_key: bool, in_array: bool, repairs: Counter[str]) -> tuple[bytes, int]:
+    """Return the string whose opening quote is at `pos`, as a valid JSON string, and the position behind it."""
+    ends = _ENDS_KEY if is_key else _ENDS_ELEMENT if in_array else _ENDS_MEMBER
+    chunks: list[bytes] = [b'"']
+    start = pos = pos + 1
+    while True:
+        match = _QUOTE_OR_BACKSLASH.search(data, pos)
+        if match is None:
+            raise Incomplete
+        pos = match.start()
+        if match[0] == b"\\":
+            escape = _ESCAPE.match(data, pos)
+            if escape is None:
+                chunks += (data[start:pos], b"\\\\")
+                repairs["unknown escape"] += 1
+                start = pos = pos + 1
+            else:
+                pos = escape.end()
+        elif ends.match(data, pos + 1) or _ENDS_TEXT.match(data, pos + 1):
+            chunks.append(data[start:pos])
+            return _clean(b"".join(chunks), repairs) + b'"', pos + 1
+        elif (comma := _missing_end(data, start, pos)) and ends is _ENDS_MEMBER:
+            chunks.append(data[start:comma].rstrip())
+            repairs["missing quote"] += 1
+            return _clean(b"".join(chunks), repairs) + b'"', comma
+        else:
+            chunks += (data[start:pos], b'\\"')
+            repairs["unescaped quote"] += 1
+            start = pos = pos + 1
+
+
+def _missing_end(data: bytes, start: int, quote: int) -> int:
+    """Return the position of the comma if the quote starts a field of an event, which no text can contain; else 0."""
+    before = data[max(start, quote - _NEAR) : quote].rstrip()
+    last = max(start, quote - _NEAR) + len(before) - 1
+    if before[-1:] == b"{" and _EVENT.match(data, last):
+        raise Hopeless("a text that does not end before the next event", quote)
+    return last if before[-1:] == b"," and _EVENT_FIELD.match(data, quote) else 0
+
+
+def _clean(text: bytes, repairs: Counter[str]) -> bytes:
+    text, controls = _CONTROL.subn(lambda m: b"\\u%04x" % m[0][0], text)
+    if controls:
+        repairs["raw control character"] += controls
+    if b"\\ud" not in text.lower():
+        return text
+    return _SURROGATES.sub(lambda m: m[0] if len(m[0]) == _PAIR_LENGTH else b"\\ufffd", text)

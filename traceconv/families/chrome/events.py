@@ -6,37 +6,37 @@ methods where its tool differs: the meaning of pids and tids, names and args.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any, NamedTuple
+import sys
+from collections.abc import Callable, Iterable
+from typing import Any
 
 import msgspec
 import numpy as np
 from msgspec import Raw
 
-from traceconv.families.chrome._row_adder import RowAdder
-from traceconv.families.chrome._samples import Samples, number_in
-from traceconv.families.chrome._times import Times
 from traceconv.families.chrome.event import (
     ABSENT,
     Empties,
     Event,
     Known,
+    Rows,
+    RowScanner,
     compact,
+    decode_event,
     extra_of,
     members_of,
     text_of,
 )
 from traceconv.families.chrome.flows import FlowSteps
 from traceconv.families.chrome.json_reader import ChromeReader
-from traceconv.families.chrome.rows import Rows
 from traceconv.model.args import join_args
 from traceconv.model.builder import Builder
 from traceconv.model.counted import DUMPS_AND_MARKS, METADATA
 from traceconv.model.diagnostics import absent, lost, repaired, skipped
-from traceconv.model.json_values import MAX_DEPTH, flatten, may_be_deep
-from traceconv.model.numbers import whole_of, whole_or_text
-from traceconv.model.times import US
-from traceconv.model.trace import I64, NO_TRACK, TrackId
+from traceconv.model.json_values import decode_json, flatten
+from traceconv.model.numbers import number_of, whole_of, whole_or_text
+from traceconv.model.times import LIMIT_NS, US, parse_ns
+from traceconv.model.trace import I32, I64, NO_CPU, NO_TRACK, StackId, TrackId
 
 BAD_TIME = lost(
     "chrome.bad_time",
@@ -63,24 +63,16 @@ BAD_ARGS = repaired("chrome.bad_args", "args that are not a JSON object were kep
 _decode_object = msgspec.json.Decoder(dict[str, Raw]).decode
 _ASYNC_PHASES = {"b": "begin", "e": "end", "n": "instant", "S": "begin", "F": "end", "T": "step", "p": "step"}
 _ASYNC_PHASES |= {"(": "begin", ")": "end", "N": "begin", "D": "end", "O": "instant"}
-_SHALLOW = 2 * MAX_DEPTH  # values with fewer bytes cannot be nested deeper
-
-
-class _Columns(NamedTuple):
-    """The columns of complete events that need no individual treatment; times in ns."""
-
-    ts: Sequence[int] | I64
-    dur: Sequence[int] | I64
-    args: list[bytes]
+_COMPLETE, _BEGIN, _END = b"XBE"
+_INSTANTS = list(b"iIR")
+_FLOW_PHASES = _FLOW_START, _FLOW_STEP, _FLOW_END = tuple(b"stf")
+_UNKNOWN = np.iinfo(np.int32).min
+_MAX_TIME_TEXT = 22
+_SURE_TIME_TEXT = 16  # a time with fewer characters is in range
 
 
 class ChromeEvents:
-    """Adds the events of one trace to the tables.
-
-    Args:
-        out: the builder.
-        exponent: the unit of ts and dur as a power of ten of ns; microseconds by the format.
-    """
+    """Adds the events of one trace to the tables; ts and dur count 10**exponent ns, microseconds by the format."""
 
     #: The names of plain events that are passed to `watch`.
     watched_names: frozenset[str] = frozenset()
@@ -89,9 +81,6 @@ class ChromeEvents:
         self.out = out
         self.flows = FlowSteps()
         self._exponent = exponent
-        self._times = Times(exponent)
-        #: Converts a ts or dur of the file to ns. Raises ValueError if it is not a time.
-        self.time = self._times.one
         self._seen = 0
         self._rows = RowAdder(self)
         self._processes: dict[bytes, TrackId] = {}
@@ -99,7 +88,6 @@ class ChromeEvents:
         self._async: dict[tuple[bytes, str, str, bytes], TrackId] = {}
         self._counters: dict[tuple[bytes, str, bytes, str], TrackId] = {}
         self._global = NO_TRACK
-        self._strings = Known(out.tables.string)
         self._samples = Samples(out, self.place)
         self._handlers: dict[str, Callable[[Event, int, int], None]] = {
             "X": self.complete,
@@ -136,41 +124,25 @@ class ChromeEvents:
             if isinstance(batch, Rows):
                 self._rows.add(batch, self._seen)
                 self._seen += len(batch)
-            elif isinstance(batch, Empties):
+            else:
+                for event in batch:
+                    self.prepare(event)
                 self.add(batch)
-            else:
-                self.add_plain(batch)
 
-    def add_plain(self, batch: list[Event]) -> None:
-        """Add events that were read as objects."""
-        for event in batch:
-            self.prepare(event)
-        absent = ABSENT
-        plain = [event for event in batch if event.ph == "X" and event.extra is None and event.id is absent]
-        columns = _columns_of(plain, self._times)
-        if columns is None:
-            for event in batch:
-                self._seen += 1
-                self.dispatch(event, self._seen)
-            return
-        thread, strings = self.thread, self._strings
-        tracks: list[int] = []
-        names: list[int] = []
-        categories: list[int] = []
-        origins: list[int] = []
-        number = self._seen
-        for event in batch:
-            number += 1
-            if event.ph == "X" and event.extra is None and event.id is absent:
-                tracks.append(thread(bytes(event.pid), bytes(event.tid)))
-                names.append(strings[event.name])
-                categories.append(strings[event.cat])
-                origins.append(number)
-            else:
-                self.dispatch(event, number)
-        self._seen = number
-        self.out.bulk.slices(tracks, columns.ts, columns.dur, names, categories, columns.args, origins)
-        self.out.balance.written += len(plain)
+    def time(self, raw: bytes) -> int:
+        """Return the ns of a ts or dur of the file, exactly. Raises ValueError if it is not a time."""
+        if self._exponent == US and len(raw) < _MAX_TIME_TEXT:
+            try:  # nearly all writers print microseconds with three decimals or with none: 12.345 and 12
+                value = int(raw[:-4] + raw[-3:]) if raw[-4:-3] == b"." else int(raw) * 1000
+                if len(raw) < _SURE_TIME_TEXT or -LIMIT_NS <= value <= LIMIT_NS:
+                    return value
+            except ValueError:
+                pass
+        if raw[:1] == b'"':
+            raw = raw[1:-1]
+        if not raw or raw == b"null":
+            raise ValueError("missing")
+        return parse_ns(raw, self._exponent)
 
     def dispatch(self, event: Event, number: int) -> None:
         """Add one event of any phase; `number` is its position in the file, from 1."""
@@ -192,11 +164,7 @@ class ChromeEvents:
             self.out.skip(UNKNOWN_PHASE, number, repr(phase))
 
     def finish(self, frames: dict[str, Any] | None = None) -> None:
-        """Finish after the last event: resolve flows, asynchronous events and samples.
-
-        Args:
-            frames: the `stackFrames` of the trace, by id.
-        """
+        """Resolve flows and samples after the last event; `frames` are the `stackFrames` of the trace, by id."""
         self.flows.resolve(self.out)
         self._samples.write(frames)
 
@@ -246,9 +214,7 @@ class ChromeEvents:
     def track_of(self, pid: bytes, tid: bytes, category: str, flow: str) -> int:
         """Return the track of a plain event, or that of a step of a flow or a placeholder of `flows` for it.
 
-        Args:
-            pid, tid, category: of the event.
-            flow: `f` for the end of a flow, `s` for another step of one, empty for an event that is none.
+        `flow` is `f` for the end of a flow, `s` for another step of one, empty for an event that is none.
         """
         del category, flow
         return self.thread(pid, tid)
@@ -257,14 +223,7 @@ class ChromeEvents:
         """Correct an event of the tool before it is read; plain events of the scanner do not need it."""
 
     def watch(self, pids: list[bytes], ts: list[int], args: list[bytes], numbers: list[int]) -> None:
-        """Look at plain instants with args and a watched name, in file order, in addition to their rows.
-
-        Args:
-            pids: their processes, as they stand in the file.
-            ts: their times, ns.
-            args: a JSON object of each.
-            numbers: their numbers in the file.
-        """
+        """Look at plain instants with args and a watched name, in file order, in addition to their rows."""
 
     # -- phases -----------------------------------------------------------------------------------------------
 
@@ -484,15 +443,182 @@ def _note_metadata(out: Builder, event: Event, number: int) -> None:
     out.balance.kept[DUMPS_AND_MARKS] += 1
 
 
-def _columns_of(plain: list[Event], times: Times) -> _Columns | None:
-    """Return the columns of complete events; None if one of them needs individual treatment."""
-    args = [compact(memoryview(event.args)) for event in plain]
-    for chunk in args:
-        if chunk[:1] not in (b"{", b"") or (len(chunk) > _SHALLOW and may_be_deep(chunk)):
-            return None
-    try:
-        ts = times.many([event.ts for event in plain])
-        dur = times.many([event.dur for event in plain])
-    except ValueError:
+# -- columns -----------------------------------------------------------------------------------------------------------
+
+
+class RowAdder:
+    """Adds the rows of a scanner to the tables; events that are not plain are dispatched one by one."""
+
+    def __init__(self, events: ChromeEvents) -> None:
+        self._events = events
+        # By numbers of the RowScanner: the known texts, their interned strings, the watched ones, the tracks of stands.
+        self._texts = 0
+        self._text_strings = self._stand_tracks = np.empty(0, np.int32)
+        self._watched_texts: list[int] = []
+
+    def add(self, rows: Rows, count: int) -> None:
+        """Add rows, with `count` events before them. Every event of a large file passes through here."""
+        self._look(rows, count)
+        origin = np.arange(count + 1, count + 1 + len(rows))
+        args_start = self._events.out.tables.args_part(rows.args)
+        args_at = np.where(rows.args_len, rows.args_at + args_start, 0)
+        is_flow = (rows.phase == _FLOW_START) | (rows.phase == _FLOW_STEP) | (rows.phase == _FLOW_END)
+        is_slice = rows.phase == _COMPLETE
+        is_mark = (rows.phase == _BEGIN) | (rows.phase == _END)
+        is_instant = (rows.phase != 0) & ~is_slice & ~is_flow & ~is_mark
+        for own in (is_slice, is_instant, is_mark):
+            track, ts, *others = (
+                self._stand_tracks[rows.stand[own]],
+                rows.ts[own],
+                self._text_strings[rows.name[own]],
+                self._text_strings[rows.category[own]],
+                args_at[own],
+                rows.args_len[own].astype(np.int32),
+                origin[own],
+            )
+            if own is is_slice:
+                self._events.out.bulk.slice_rows(track, ts, rows.dur[own], *others)
+            elif own is is_instant:
+                self._events.out.bulk.instants(track, ts, *others)
+            else:
+                name, category, *rest = others
+                is_begin = rows.phase[own] == _BEGIN
+                category = np.where(is_begin, category, np.int32(0))
+                self._events.out.bulk.begins_and_ends(track, ts, is_begin.astype(np.uint8), name, category, *rest)
+        self._events.out.balance.written += int(np.count_nonzero(is_slice | is_instant))
+        if np.any(is_flow):
+            self._add_flows(rows, np.flatnonzero(is_flow), origin)
+
+    def _look(self, rows: Rows, count: int) -> None:
+        """Read, in file order, the events that are not plain, have a new text or stand, or are watched."""
+        self._make_room(rows.scanner)
+        is_watched = np.zeros(len(rows), bool)
+        for number in self._watched_texts:
+            is_watched |= rows.name == number
+        if np.any(is_watched):
+            is_watched &= np.isin(rows.phase, _INSTANTS) & (rows.args_len > 0)
+        looked = np.flatnonzero(rows.is_fresh | is_watched | (rows.phase == 0))
+        watched: list[int] = []  # consecutive ones
+        for row, phase, is_fresh, is_one in zip(
+            *(column.tolist() for column in (looked, rows.phase[looked], rows.is_fresh[looked], is_watched[looked])),
+            strict=True,
+        ):
+            if watched and (is_fresh or not phase):
+                self._watch(rows, watched, count)
+                watched = []
+            if not phase:
+                event = decode_event(rows.raw(row))
+                self._events.prepare(event)
+                self._events.dispatch(event, count + row + 1)
+            elif is_fresh:
+                self._meet(rows, row)
+            if is_one:
+                watched.append(row)
+        if watched:
+            self._watch(rows, watched, count)
+
+    def _watch(self, rows: Rows, watched: list[int], count: int) -> None:
+        """Let the format look at rows, with `count` events before all rows."""
+        stands = rows.stand[watched].tolist()
+        pid_of = {stand: rows.scanner.pid(stand) for stand in set(stands)}
+        starts, ends = rows.args_at[watched], rows.args_at[watched] + rows.args_len[watched]
+        args = [rows.args[start:end] for start, end in zip(starts.tolist(), ends.tolist(), strict=True)]
+        self._events.watch(
+            [pid_of[stand] for stand in stands], rows.ts[watched].tolist(), args, [count + row + 1 for row in watched]
+        )
+
+    def _make_room(self, scanner: RowScanner) -> None:
+        """Extend the columns to all texts and stands that the scanner has seen."""
+        known, count = self._texts, scanner.text_count
+        watched = self._events.watched_names
+        if watched:
+            self._watched_texts += [n for n in range(known, count) if scanner.name(n) in watched]
+        self._texts = count
+        self._text_strings = _with_room(self._text_strings, count)
+        self._stand_tracks = _with_room(self._stand_tracks, scanner.stand_count)
+
+    def _meet(self, rows: Rows, row: int) -> None:
+        """Register the new texts and the new stand of an event."""
+        stand, name, category = (int(column[row]) for column in (rows.stand, rows.name, rows.category))
+        if self._stand_tracks[stand] == _UNKNOWN:
+            self._stand_tracks[stand] = self._events.track_of(*rows.scanner.stand(stand))
+        if rows.phase[row] not in _FLOW_PHASES:
+            for number in (name,) if rows.phase[row] == _END else (name, category):
+                if self._text_strings[number] != _UNKNOWN:
+                    continue
+                self._text_strings[number] = self._events.out.tables.string(rows.scanner.name(number))
+
+    def _add_flows(self, rows: Rows, own: I64, origin: I64) -> None:
+        flows, name_of = self._events.flows, rows.scanner.name
+        kinds: Known[tuple[int, int], int] = Known(lambda texts: flows.kind(*map(name_of, texts)))
+        texts = zip(rows.category[own].tolist(), rows.name[own].tolist(), strict=True)
+        to_next = (rows.phase[own] == _FLOW_END) & ~rows.is_enclosing[own]
+        flows.extend(
+            [kinds[pair] for pair in texts],
+            flows.ids(rows.data, rows.id_at[own], rows.id_len[own]),
+            rows.phase[own],
+            self._stand_tracks[rows.stand[own]].astype(np.int64),
+            rows.ts[own],
+            origin[own],
+            to_next,
+        )
+
+
+def _with_room(column: I32, count: int) -> I32:
+    if count <= len(column):
+        return column
+    return np.append(column, np.full(max(count - len(column), len(column) // 2), _UNKNOWN, np.int32))
+
+
+# -- samples -----------------------------------------------------------------------------------------------------------
+
+
+def number_in(value: object) -> float | None:
+    """Return the number in a counter value, which may be a text; integers stay exact."""
+    if isinstance(value, str):
+        value = number_of(value)
+    if isinstance(value, bool) or not isinstance(value, int | float):
         return None
-    return None if len(dur) and np.min(dur) < 0 else _Columns(ts, dur, args)
+    return value if abs(value) <= sys.float_info.max else None
+
+
+class Samples:
+    """Collects samples, whose call stacks are known only at the end of the file; `place` returns the track of one."""
+
+    def __init__(self, out: Builder, place: Callable[[Event], TrackId]) -> None:
+        self._out, self._place = out, place
+        self._samples: list[tuple[int, TrackId, int, str, Raw, int, int]] = []
+
+    def add(self, event: Event, ts: int, number: int) -> None:
+        """Read P: a sample of a thread, with a call stack if the event has one."""
+        frame = event.extra["sf"] if event.extra and "sf" in event.extra else ABSENT
+        weight = number_in(decode_json(extra_of(event, "weight") or b"1"))
+        if weight is None or not 1 <= abs(weight) < 2**63:
+            weight = 1
+        cpu = number_in(decode_json(extra_of(event, "cpu") or b"-1"))
+        on_cpu = int(cpu) if cpu is not None and cpu >= 0 else NO_CPU
+        self._samples.append((ts, self._place(event), number, event.name, frame, int(weight), on_cpu))
+        self._out.balance.written += 1
+
+    def write(self, frames: dict[str, Any] | None) -> None:
+        """Write all samples; `frames` are the `stackFrames` of the trace, by id."""
+        stacks: dict[str, StackId] = {}
+        frames = frames if isinstance(frames, dict) else {}
+        frames = {key: entry for key, entry in frames.items() if isinstance(entry, dict)}
+        for ts, track, number, name, raw, weight, cpu in self._samples:
+            stack = self._stack(text_of(bytes(raw)), frames, stacks) if raw is not ABSENT else None
+            stack = self._out.frame(name) if stack is None else stack
+            self._out.sample(track, ts, stack, name, weight, number, cpu=cpu)
+
+    def _stack(self, frame: str, frames: dict[str, Any], known: dict[str, StackId]) -> StackId | None:
+        """Return the stack that ends in a frame of the `stackFrames` table."""
+        chain: dict[str, None] = {}
+        last = frame
+        while last in frames and last not in known and last not in chain:
+            chain[last] = None
+            last = str(frames[last].get("parent", ""))
+        for name in reversed(chain):
+            entry = frames[name]
+            parent = known.get(str(entry.get("parent", "")), StackId(-1))
+            known[name] = self._out.frame(str(entry.get("name", "")), str(entry.get("category", "")), parent)
+        return known.get(frame)

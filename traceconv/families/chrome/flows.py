@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Sequence
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -50,34 +51,21 @@ _FIRST_PLACEHOLDER = -2  # the next ones are below
 #: Longer ids are kept as texts: an int64 always holds this many digits.
 _MOST_DIGITS = 18
 _QUOTE, _ZERO = b'"0'
-_STEP_COLUMNS = {
-    "kind": "i",
-    "id": "q",
-    "phase": "b",
-    "track": "i",
-    "ts": "q",
-    "at": "q",
-    "to_next": "b",
-    "row": "q",
-    "counts": "b",
-}
+_STEP_COLUMNS = {"kind": "i", "id": "q", "phase": "b", "track": "i", "ts": "q", "at": "q"}
+_STEP_COLUMNS |= {"to_next": "b", "row": "q", "counts": "b"}
 
 
 class FlowSteps:
-    """Collects the flow events of a trace, in columns.
-
-    Args:
-        unpaired: the diagnostic for a flow that has only one end in the file.
-    """
+    """Collects the flow events of a trace, in columns; `unpaired` is the problem of a flow with one end in the file."""
 
     def __init__(self, unpaired: Code = UNPAIRED) -> None:
-        self._unpaired = unpaired
+        self.unpaired = unpaired
         self._forget()
         self._settled: list[int] = []  # the track for each placeholder
 
     def _forget(self) -> None:
-        self._kinds: dict[tuple[str, str], int] = {}  # the numbers of categories with names
-        self._texts: dict[bytes, int] = {}  # those of ids that are no plain numbers; there may be millions of ids
+        self.kinds: dict[tuple[str, str], int] = {}  # the numbers of categories with names
+        self.texts: dict[bytes, int] = {}  # those of ids that are no plain numbers; there may be millions of ids
         self._columns = {name: array(code) for name, code in _STEP_COLUMNS.items()}
 
     def add(
@@ -126,13 +114,13 @@ class FlowSteps:
 
     def kind(self, category: str, name: str) -> int:
         """Return the number of a pair of category and name. torch 1.4 indents the names of ends."""
-        return self._kinds.setdefault((category, name.strip()), len(self._kinds))
+        return self.kinds.setdefault((category, name.strip()), len(self.kinds))
 
     def id(self, text: bytes) -> int:
         """Return the number of an id: its own if it is a plain number, otherwise one below 0."""
         if text.isdigit() and len(text) <= _MOST_DIGITS and (text[:1] != b"0" or len(text) == 1):
             return whole(text)
-        return -1 - self._texts.setdefault(text, len(self._texts))
+        return -1 - self.texts.setdefault(text, len(self.texts))
 
     def ids(self, data: bytes, at: I64, length: I64) -> I64:
         """Return the numbers of ids by their positions in JSON, where they may have quotes; see `id`."""
@@ -180,31 +168,15 @@ class FlowSteps:
         track[pending] = np.array(self._settled, np.int64)[_FIRST_PLACEHOLDER - track[pending]]
         return columns
 
-    def kinds(self) -> list[tuple[str, str]]:
-        """Return the distinct pairs of category and name by their numbers."""
-        return list(self._kinds)
-
-    def texts(self) -> list[bytes]:
-        """Return the ids that are not plain numbers: first the one of -1, then the one of -2."""
-        return list(self._texts)
-
-    @property
-    def unpaired(self) -> Code:
-        """The diagnostic for a flow with only one end."""
-        return self._unpaired
-
 
 class _Resolution:
     """Finds the slice of each flow event, and adds the flows."""
 
     def __init__(self, steps: FlowSteps, columns: dict[str, npt.NDArray[Any]], out: Builder) -> None:
-        self._out = out
-        self._steps = steps
-        self._unpaired = steps.unpaired
+        self._out, self._steps = out, steps
         self.phase, self.track, self.ts, self.at = (columns[name] for name in ("phase", "track", "ts", "at"))
         self.to_next, self.row, self.counts = (columns[name] for name in ("to_next", "row", "counts"))
-        self._kinds = steps.kinds()
-        self._texts: list[bytes] | None = None
+        self._kinds = list(steps.kinds)
         marks = out.info.marks
         self._marks = marks.launches or LaunchMarks()
         # By numbers of kinds: whether flows of that kind are launches, and join calls and work of equal id.
@@ -263,7 +235,7 @@ class _Resolution:
         starts[self.key[steps[is_start]]] = True
         others[self.key[steps[~is_start]]] = True
         paired = (starts & others)[self.key[steps]]
-        self._skip(self._unpaired, steps[~paired])
+        self._skip(self._steps.unpaired, steps[~paired])
         left: Order = steps[paired]
         return left
 
@@ -272,12 +244,9 @@ class _Resolution:
         self._tell(code, steps, self.counts != 0)
 
     def _tell(self, code: Code, steps: Order, is_lost: npt.NDArray[np.bool_]) -> None:
-        """Report steps. Only the first ones of the file are described, since no other places are kept.
+        """Report steps, of which some (`is_lost`, of all steps) are events without a place in the output.
 
-        Args:
-            code: the problem.
-            steps: the steps.
-            is_lost: of all steps, which ones are events without a place in the output.
+        Only the first ones of the file are described, since no other places are kept.
         """
         steps = steps[np.argsort(self.at[steps], kind="stable")]
         more = steps[KEPT_PLACES:]
@@ -294,11 +263,7 @@ class _Resolution:
             report(code, int(self.at[step]), shown)
 
     def _shown_id(self, id: int) -> str:
-        if id >= 0:
-            return str(id)
-        if self._texts is None:
-            self._texts = self._steps.texts()
-        return self._texts[-1 - id].decode("utf-8", "replace")
+        return str(id) if id >= 0 else next(islice(self._steps.texts, -1 - id, None)).decode("utf-8", "replace")
 
     # -- the slices -------------------------------------------------------------------------------------------
 
@@ -358,13 +323,7 @@ class _Resolution:
             self._begin_there.append(rows[times[np.minimum(np.searchsorted(times, starts), len(times) - 1)] == starts])
 
     def _with_ids(self, steps: Order, rows: I64, wanted: I64) -> I64:
-        """Return the slice of each step: the one with the wanted id that begins at its time, else that in `rows`.
-
-        Args:
-            steps: steps at whose time several slices begin.
-            rows: their slices so far.
-            wanted: the ids.
-        """
+        """Return the slice of each step at whose time several begin: that with the wanted id, else that in `rows`."""
         if not len(steps):
             return rows
         there = np.concatenate(self._begin_there)
@@ -405,7 +364,7 @@ class _Resolution:
         begins = np.where(is_start, *pairs), np.frombuffer(sources, np.int64)
         ends = np.where(is_start, *pairs[::-1]), np.frombuffer(targets, np.int64)
         self._flows(*(np.concatenate(both).astype(steps.dtype) for both in (begins, ends)))
-        self._skip(self._unpaired, np.frombuffer(alone, np.int64))
+        self._skip(self._steps.unpaired, np.frombuffer(alone, np.int64))
         self._out.balance.written += int(self.counts[steps].sum()) - int(
             self.counts[np.frombuffer(alone, np.int64)].sum()
         )

@@ -16,30 +16,20 @@ from __future__ import annotations
 
 import json
 import re
+from array import array
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from itertools import islice, pairwise
+from functools import lru_cache
+from itertools import chain, islice, pairwise
+from json.encoder import encode_basestring
 from typing import Any, BinaryIO, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
 from traceconv import kernel
-from traceconv.families.chrome._lines import (
-    COUNTER,
-    FLOW,
-    INSTANT,
-    LOG,
-    SAMPLE,
-    SLICE,
-    Origin,
-    PlainLines,
-    flow_ends,
-    json_text,
-    loadable,
-    task_text,
-)
+from traceconv.families.common.wire_writer import utf8
 from traceconv.io.outline import outline
 from traceconv.io.source import HEAD_BYTES, Source
 from traceconv.model.clocks import Zero
@@ -55,10 +45,15 @@ from traceconv.writers.sink import sink_of
 
 U8 = npt.NDArray[np.uint8]
 
+# The tables, in the order of their events at equal times.
+SLICE, FLOW, INSTANT, COUNTER, SAMPLE, LOG = range(6)
+#: Doubles of microseconds hold all nanoseconds up to here (52 days).
+_EXACT_NS = 2**52 // 1000 * 1000
+_FINAL_BACKSLASH = re.compile(rb'(?<!\\)((?:\\\\)*)\\\\"')
 _BLOCK = 16 * 1024
 #: The importer leaves out a larger value, too.
 _LARGEST_METADATA = 16 << 20
-_MAX_CHUNKS, _MAX_CHUNK_BYTES = 1 << 16, 64 << 20
+_MOST_HEADS = 1 << 12
 #: About the most bytes of texts and args of the events that are written at once.
 _PART_BYTES = 16 << 20
 _FRACTIONS = [f".{ns:03d}".rstrip("0").rstrip(".").encode() for ns in range(1000)]
@@ -71,11 +66,7 @@ _KEPT_ESCAPES = re.compile('[\x00-\x1f"\\\\]')
 
 @dataclass(frozen=True)
 class ChromeJson:
-    """Writes JSON for chrome://tracing and other readers of the format.
-
-    Attributes:
-        compress: whether to wrap the file into gzip.
-    """
+    """Writes JSON for chrome://tracing and other readers of the format; with `compress`, wrapped into gzip."""
 
     compress: bool = False
 
@@ -100,8 +91,8 @@ class ChromeJson:
             with source.open() as stream:
                 members = outline(stream.read(size)).members
         metadata = members.get("metadata")
-        own = metadata.get("traceconv") if isinstance(metadata, dict) else None
-        return own.get("sources") if isinstance(own, dict) else None
+        stated = metadata.get("traceconv") if isinstance(metadata, dict) else None
+        return stated.get("sources") if isinstance(stated, dict) else None
 
     def write(self, trace: Trace, sink: BinaryIO) -> WriteCounts:
         """Write the whole trace."""
@@ -111,7 +102,7 @@ class ChromeJson:
                 out.write(text)
             for lines in writing.lines():
                 out.write(lines)
-            out.write(writing.tail())
+            out.write(b"\n]}\n")
         return writing.counts()
 
 
@@ -122,8 +113,7 @@ class _Writing:
         self._trace = trace
         self._ids, self._kind = Identities(trace), trace.tracks.column("kind")
         self._origin = Origin(trace)
-        self._chunks: dict[tuple[int, int, int, int], bytes] = {}
-        self._chunk_bytes = 0
+        self._head = lru_cache(_MOST_HEADS)(self._new_head)
         self._parent = trace.tracks.column("parent")
         self._numbers = self._ids.pid.data, self._ids.tid.data, tree_order(self._ids).data
         self._counter_heads = self._heads_of_counters()
@@ -131,15 +121,8 @@ class _Writing:
         self._written = [0] * 6
 
     def counts(self) -> WriteCounts:
-        written = self._written
-        return WriteCounts(
-            slices=written[SLICE],
-            instants=written[INSTANT],
-            counters=written[COUNTER],
-            flows=written[FLOW] // 2,
-            samples=written[SAMPLE],
-            logs=written[LOG],
-        )
+        slices, flows, instants, counters, samples, logs = self._written
+        return WriteCounts(slices, instants, counters, flows // 2, samples, logs)
 
     # -- around the events ------------------------------------------------------------------------------------
 
@@ -161,9 +144,6 @@ class _Writing:
         while lines := b",\n".join(islice(naming, _BLOCK)):
             yield comma + lines
             comma = b",\n"
-
-    def tail(self) -> bytes:
-        return b"\n]}\n"
 
     def _stack_frames(self) -> Iterator[bytes]:
         """Yield the text of the member with the stack frames, in parts; nothing without frames."""
@@ -235,16 +215,12 @@ class _Writing:
             heads[index] = head, b',"args":{' + json_text(track.unit or "value") + b":"
         return heads
 
-    # -- the events -------------------------------------------------------------------------------------------
-
     def lines(self) -> Iterator[bytes | memoryview]:
         """Yield the events in order of time, in blocks."""
-        module = kernel.module("json_rows")
-        plain = (
-            PlainLines(module, self._trace, self._ids, self._counter_heads, self._flow_ends, self._origin)
-            if module is not None
-            else None
-        )
+        module, plain = kernel.module("json_rows"), None
+        if module is not None:
+            parts = self._trace, self._ids, self._counter_heads, self._flow_ends, self._origin
+            plain = PlainLines(module, *parts)
         for ts, table, row in self._parts():
             events = self._origin.since(ts), table, row
             for number, count in enumerate(np.bincount(table, minlength=len(self._written)).tolist()):
@@ -360,18 +336,11 @@ class _Writing:
         return [b"".join((head, time, scope, args)) for time, scope, head, args in columns]
 
     def _heads(self, phase: bytes, table: Slices | Instants) -> Iterator[bytes]:
-        chunks = self._chunks
-        for key in zip(table.track.tolist(), table.name.tolist(), table.category.tolist(), strict=True):
-            chunk = chunks.get((phase[0], *key))
-            if chunk is None:
-                if len(chunks) >= _MAX_CHUNKS or self._chunk_bytes > _MAX_CHUNK_BYTES:
-                    chunks.clear()
-                    self._chunk_bytes = 0
-                chunk = chunks[(phase[0], *key)] = self._head(phase, *key)
-                self._chunk_bytes += len(chunk)
-            yield chunk
+        head = self._head
+        for texts in zip(table.track.tolist(), table.name.tolist(), table.category.tolist(), strict=True):
+            yield head(phase, *texts)
 
-    def _head(self, phase: bytes, track: int, name: int, category: int) -> bytes:
+    def _new_head(self, phase: bytes, track: int, name: int, category: int) -> bytes:
         texts = self._trace.strings
         cat = b',"cat":' + json_text(texts[category]) if category else b""
         return b'{"ph":"%s","name":%s%s%s,"ts":' % (phase, json_text(texts[name]), cat, task_text(self._ids, track))
@@ -471,3 +440,195 @@ def _unescaped(match: re.Match[bytes]) -> bytes:
         return text
     units = bytes.fromhex(text.decode().replace("\\u", "")).decode("utf-16-be", "replace")
     return _KEPT_ESCAPES.sub(lambda kept: f"\\u{ord(kept[0]):04x}", units).encode()
+
+
+@dataclass(frozen=True, slots=True)
+class FlowEnds:
+    """Starts and ends of the flows: row 2i is where flow i starts, 2i + 1 where it ends."""
+
+    slice: I64
+    ts: I64
+
+
+def flow_ends(trace: Trace) -> FlowEnds:
+    """Return where the flows of a trace start and end."""
+    flows, slices = trace.flows, trace.slices
+    starts = slices.ts
+    origin, target = flows.from_slice, flows.to_slice
+    backward = (starts[target] < starts[origin]) | ((starts[target] == starts[origin]) & (target < origin))
+    rows = np.empty(2 * len(origin), np.int64)
+    rows[0::2], rows[1::2] = np.where(backward, target, origin), np.where(backward, origin, target)
+    ts = starts[rows]
+    followed = np.zeros(len(starts) + 1, bool)
+    followed[: max(len(starts) - 1, 0)] = (starts[1:] == starts[:-1]) & (slices.track[1:] == slices.track[:-1])
+    places = np.flatnonzero(followed[rows])
+    distinct, which = np.unique(rows[places], return_inverse=True)
+    ts[places] = np.array([_own_time(slices, row) for row in distinct.tolist()], np.int64)[which]
+    crossed = ts[0::2] > ts[1::2]
+    for part in (0, 1):
+        ts[part::2][crossed] = starts[rows[part::2][crossed]]
+    return FlowEnds(rows, ts)
+
+
+def _own_time(slices: Slices, row: int) -> int:
+    """Return the first time at which a slice is the innermost one; its start if there is none."""
+    start, track = int(slices.ts[row]), slices.track[row]
+    end, time = start + int(slices.dur[row]), start
+    child = row + 1
+    while child < len(slices.ts) and slices.track[child] == track and slices.ts[child] <= time < end:
+        time = max(time, int(slices.ts[child] + max(slices.dur[child], 1)))
+        child += 1
+    return time if time < end else start
+
+
+def json_text(value: Any) -> bytes:
+    """Return a value as JSON on one line that all viewers can read."""
+    if type(value) is str:  # there may be millions
+        return loadable(utf8(encode_basestring(value)))
+    return loadable(utf8(json.dumps(value, ensure_ascii=False, separators=(",", ":"))))
+
+
+def loadable(text: bytes) -> bytes:
+    """Return JSON text without an escaped backslash before a closing quote.
+
+    Perfetto v52 reads that quote as escaped.
+    """
+    return _FINAL_BACKSLASH.sub(rb'\1\\u005c"', text) if b'\\\\"' in text else text
+
+
+def task_text(ids: Identities, track: int) -> bytes:
+    """Return the keys of the process and thread of a track."""
+    return b',"pid":%d,"tid":%d' % (ids.pid[track], ids.tid[track])
+
+
+class Origin:
+    """The time (ns) that the times of a file count from: the first of the trace, on a whole microsecond.
+
+    Readers of the format take times as doubles. Those far from the origin are whole microseconds, which doubles hold:
+    otherwise, starts are rounded and durations are not, and viewers drop slices that overlap by it.
+    """
+
+    def __init__(self, trace: Trace) -> None:
+        first, last = trace.span() or (0, 0)
+        self.ns = first // 1000 * 1000
+        self.is_rounding = last - self.ns >= _EXACT_NS
+
+    def since(self, ts: I64) -> I64:
+        """Return times as they are written, ns."""
+        since = ts - self.ns
+        return np.where(since < _EXACT_NS, since, since // 1000 * 1000) if self.is_rounding else since
+
+    def durations(self, slices: Slices, rows: I64) -> I64:
+        """Return the durations of slices as they are written, ns."""
+        dur = slices.dur[rows]
+        if not self.is_rounding:
+            return dur
+        ts = slices.ts[rows]
+        return self.since(ts + dur) - self.since(ts)
+
+
+class PlainLines:
+    """Writes the lines of plain events with the compiled kernel.
+
+    `counters` are, for each counter track, the text before the time and the text before the value.
+    """
+
+    def __init__(
+        self,
+        module: Any,
+        trace: Trace,
+        ids: Identities,
+        counters: Mapping[int, tuple[bytes, bytes]],
+        ends: FlowEnds,
+        origin: Origin,
+    ) -> None:
+        self._kernel, self._origin = module, origin
+        self._trace, self._flow_ends = trace, ends
+        texts = len(trace.strings)
+        self._flow_chunk, self._first_task = texts, texts + 1
+        self._is_empty = np.array([not text for text in trace.strings], bool)
+        self._is_process = trace.tracks.column("kind") == TrackKind.PROCESS
+        used = self._used_texts()
+        chunks = [json_text(text) if known else b"" for text, known in zip(trace.strings, used.tolist(), strict=True)]
+        chunks.append(json_text("flow"))
+        joined, bounds = bytearray(), array("q", [0])
+        self._heads = np.full(len(trace.tracks), -1, np.int32)
+        self._heads[list(counters)] = np.arange(len(counters)) * 2 + len(chunks) + len(ids)
+        tasks = (task_text(ids, track) for track in range(len(ids)))
+        for chunk in chain(chunks, tasks, chain.from_iterable(counters.values())):
+            joined += chunk
+            bounds.append(len(joined))
+        chunk_ends = np.frombuffer(bounds, np.int64)
+        self._writer = module.LineWriter(np.frombuffer(joined, np.uint8), chunk_ends, trace.args.parts)
+
+    def _used_texts(self) -> npt.NDArray[np.bool_]:
+        used = np.zeros(len(self._trace.strings), bool)
+        for table in (self._trace.slices, self._trace.instants, self._trace.flows):
+            used[occurring(table.name)] = True
+            used[occurring(table.category)] = True
+        return used
+
+    def block(self, ts: I64, table: npt.NDArray[np.uint8], row: I64) -> tuple[memoryview, I64]:
+        """Return the plain lines of events, and the end of each; for another line, -1 minus its position.
+
+        The buffer of the lines is reused for the next block.
+        """
+        columns = _Columns(np.ascontiguousarray(ts), self._kernel.OTHER)
+        for number, fill in enumerate((self._slices, self._flows, self._instants, self._counters)):
+            at = np.flatnonzero(table == number)
+            if len(at):
+                fill(columns, at, row[at])
+        ends = np.empty(len(ts), np.int64)
+        return self._writer.write(columns, ends), ends
+
+    def _slices(self, columns: _Columns, at: I64, rows: I64) -> None:
+        columns.kind[at] = self._kernel.SLICE
+        columns.number[at] = self._origin.durations(self._trace.slices, rows)
+        self._named(columns, at, rows, self._trace.slices)
+
+    def _instants(self, columns: _Columns, at: I64, rows: I64) -> None:
+        table = self._trace.instants
+        on_process = self._is_process[table.track[rows]]
+        columns.kind[at] = np.where(on_process, self._kernel.PROCESS_INSTANT, self._kernel.INSTANT)
+        self._named(columns, at, rows, table)
+
+    def _named(self, columns: _Columns, at: I64, rows: I64, table: Slices | Instants) -> None:
+        category = table.category[rows]
+        columns.task[at] = table.track[rows] + self._first_task
+        columns.name[at] = table.name[rows]
+        columns.category[at] = np.where(category, category, -1)
+        columns.args_at[at] = table.args_at[rows]
+        columns.args_len[at] = table.args_len[rows]
+
+    def _flows(self, columns: _Columns, at: I64, rows: I64) -> None:
+        flows, flow = self._trace.flows, rows // 2
+        columns.kind[at] = np.where(rows % 2, self._kernel.END, self._kernel.START)
+        columns.number[at] = flow + 1
+        columns.task[at] = self._trace.slices.track[self._flow_ends.slice[rows]] + self._first_task
+        for target, texts in ((columns.name, flows.name[flow]), (columns.category, flows.category[flow])):
+            target[at] = np.where(self._is_empty[texts], self._flow_chunk, texts)
+
+    def _counters(self, columns: _Columns, at: I64, rows: I64) -> None:
+        table = self._trace.counters
+        head = self._heads[table.track[rows]]
+        columns.kind[at] = np.where(table.is_integer[rows], self._kernel.INTEGER, self._kernel.DOUBLE)
+        columns.number[at] = table.integer[rows]
+        columns.value[at] = table.value[rows]
+        columns.name[at] = head
+        columns.category[at] = head + 1
+
+
+class _Columns:
+    """The rows of a block in the form that the kernel takes."""
+
+    def __init__(self, ts: I64, kind: int) -> None:
+        count = len(ts)
+        self.ts = ts
+        self.kind = np.full(count, kind, np.uint8)
+        self.number = np.zeros(count, np.int64)
+        self.value = np.zeros(count, np.float64)
+        self.task = np.zeros(count, np.int32)
+        self.name = np.zeros(count, np.int32)
+        self.category = np.full(count, -1, np.int32)
+        self.args_at = np.zeros(count, np.int64)
+        self.args_len = np.zeros(count, np.int32)

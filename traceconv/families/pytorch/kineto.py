@@ -15,6 +15,28 @@ come before their starts, or alone, if the launch was not recorded. Calls that s
 `cudaEventRecord`) have one end of a flow at the call itself. On devices, ranges of the program start 1 ns before their
 first kernel and end 1 ns after their last one.
 
+Slices that are collectives of torch.distributed:
+
+    {"cat": "kernel", "name": "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)", "args": {
+      "Collective name": "allreduce", "In msg nelems": 1024, "Out msg nelems": 1024, "Group size": 2, "dtype": "Float",
+      "Process Group Name": "0", "Process Group Description": "default_pg", "Process Group Ranks": "[0, 1]", "Seq": 7}}
+    {"cat": "user_annotation", "name": "gloo:all_reduce", "args": {"Input Dims": [[65536]]}}
+
+Two kinds of slices last from the entry to the exit of a process: kernels of NCCL, RCCL and HCCL, which spin on the
+device until all have entered, and the annotations of gloo around its work. Host calls (`c10d::allreduce_`,
+`record_param_comms`, `nccl:all_reduce`) return earlier, and gloo:recv ends before the data has arrived.
+
+A kernel names the other side of a message ("Src Rank", "Dst Rank"). The root of a broadcast, scatter, reduce or gather
+is the "Rank", counted in the group, of the `record_param_comms` with its "External id"; of other operations this is the
+rank itself. `Seq` counts collectives and, apart from these, messages to all others of a group.
+
+Source: the source of Kineto (libkineto/src/output_json.cpp; pull requests 821, 880, 906, 1294, 1296, 1440), where the
+args were added one by one since torch 2.2, recordings of torch 2.11 with NCCL 2.28, whose kernels have all of the above
+but `Seq`, and of torch 2.15 with gloo. torch 2.11 calls all_to_all_single "all_to_allv", with "In split size" and "Out
+split size": "[]" if all parts are equal. Kernels of coalesced calls have none of these args. Those that replay a CUDA
+graph had none either; since 2026 (torch/cuda, annotations of graphs) they may have those of the capture, with its
+`Seq`. Lists of more than 30 ranks are cut: 29 of them, "...", and the last one; `distributedInfo` has all.
+
 Windows builds before 2023 write paths without escapes (`torch\\nn\\modules`), which JSON reads as control characters.
 """
 
@@ -23,6 +45,7 @@ from __future__ import annotations
 import re
 from array import array
 from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
@@ -31,17 +54,18 @@ import numpy as np
 from msgspec import Raw
 
 from traceconv.families.chrome import document
-from traceconv.families.chrome._viztracer_marks import begins_as_of_viztracer, is_of_viztracer
+from traceconv.families.chrome.document import begins_as_of_viztracer, is_of_viztracer
 from traceconv.families.chrome.event import Event, members_of, text_of
 from traceconv.families.chrome.events import EMPTY_EVENT, ChromeEvents, pid_and_tid
 from traceconv.families.chrome.flows import FlowSteps
 from traceconv.families.chrome.json_reader import ChromeReader
 from traceconv.families.common import cupti
+from traceconv.families.common.collective_kernels import kind_of_kernel
 from traceconv.families.importer import Match
-from traceconv.families.pytorch._collectives import declare_collectives
 from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import ClockDomain, Run, Zero
+from traceconv.model.collectives import ONE_SIDED, CollectiveArgs, Collectives, Group, parse_ranks
 from traceconv.model.counted import METADATA
 from traceconv.model.diagnostics import absent, repaired
 from traceconv.model.json_values import decode_json
@@ -86,7 +110,6 @@ _THREAD_NAME = re.compile(r"thread (\d+) \((.*)\)")
 _MEMORY = ("[memory]", "[OutOfMemory]")
 _MEMORY_SERIES = ("Total Allocated", "Total Reserved")
 _MEMORY_HELP = "memory that the allocator of PyTorch in this process holds on this device"
-_DIGITS = 9  # the most digits of a rank
 _Int64 = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
 #: c10::DeviceType; the numbers are stable.
 _DEVICE_TYPES = {0: "CPU", 1: "GPU", 6: "GPU", 12: "XPU", 13: "MPS", 15: "HPU", 19: "MTIA", 20: "PrivateUse1"}
@@ -98,6 +121,52 @@ _CATEGORY = re.compile(
 )
 #: Args of Kineto; in lower case: before torch 1.9.
 _KEYS = (b'"traceName"', b'"External id"', b'"external id"', b'"Ev Idx"')
+
+
+_ARGS = CollectiveArgs(
+    kind="Collective name",
+    ranks="Process Group Ranks",
+    group="Process Group Name",
+    about="Process Group Description",
+    group_size="Group size",
+    seq="Seq",
+    sizes=("In msg nelems", "Out msg nelems", "dtype", "Input Dims", "Input type"),
+    parts=("In split size", "Out split size"),
+    source="Src Rank",
+    target="Dst Rank",
+    call="External id",
+    root="Rank",
+)
+_CALL = "record_param_comms"
+#: The names of ProcessGroupNCCL.
+_KIND_OF_TEXT = {
+    "allreduce": "all_reduce",
+    "allreduce_coalesced": "all_reduce",
+    "all_gather": "all_gather",
+    "allgather": "all_gather",
+    "_allgather_base": "all_gather",
+    "allgather_coalesced": "all_gather",
+    "allgather_into_tensor_coalesced": "all_gather",
+    "reduce_scatter": "reduce_scatter",
+    "_reduce_scatter_base": "reduce_scatter",
+    "reduce_scatter_tensor_coalesced": "reduce_scatter",
+    "all_to_all": "all_to_all",
+    "barrier": "barrier",
+    **{kind: kind for kind in ONE_SIDED},
+}
+#: Parts of an all_to_allv may be empty, so that nobody waits for their senders; not if all are equal.
+_KIND_OF_EQUAL_PARTS = {"all_to_allv": "all_to_all"}
+_GLOO = {
+    "gloo:all_reduce": "all_reduce",
+    "gloo:all_gather": "all_gather",
+    "gloo:_allgather_base": "all_gather",
+    "gloo:reduce_scatter": "reduce_scatter",
+    "gloo:barrier": "barrier",
+}
+#: Larger jobs do not list the members of groups.
+_MOST_RANKS = 1_000_000
+_OF_GLOO = ("user_annotation",)
+_OF_DEVICES = ("kernel", "Kernel", "mtia_ccp_events")
 
 
 @dataclass(frozen=True)
@@ -229,8 +298,9 @@ class PytorchKineto:
         document.add_top_level_samples(top, events)
         events.finish(top.get("stackFrames"))
         job = _top(reader, "distributedInfo")
-        out.info.rank, out.info.world_size = _place_in(job)
-        declare_collectives(out, job)
+        if isinstance(job, dict):
+            out.info.rank, out.info.world_size = _whole(job.get("rank")), _whole(job.get("world_size"))
+        _declare_collectives(out, job)
         events.name_tracks(_device_names(reader), out.info.rank)
         self._set_clock(top, out)
 
@@ -258,27 +328,15 @@ def _device_names(reader: ChromeReader) -> dict[str, str]:
     devices = _top(reader, "deviceProperties")
     if not isinstance(devices, list):
         return {}
-    return {
-        str(one["id"]): str(one["name"]) for one in devices if isinstance(one, dict) and one.get("name") and "id" in one
-    }
-
-
-def _place_in(job: Any) -> tuple[int | None, int | None]:
-    """Return the rank of the process in a distributed job, and the size of the job.
-
-    None for what is not stated.
-    """
-    if not isinstance(job, dict):
-        return None, None
-    rank, size = (_whole(job.get(key)) for key in ("rank", "world_size"))
-    return rank, size
+    known = [device for device in devices if isinstance(device, dict) and device.get("name") and "id" in device]
+    return {str(device["id"]): str(device["name"]) for device in known}
 
 
 def _whole(value: Any) -> int | None:
     """Return a rank or a number of ranks, also if it is a text; None for other values."""
     if isinstance(value, str):
         value = whole_of(value)
-    good = isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 10**_DIGITS
+    good = isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 10**9
     return value if good else None
 
 
@@ -379,17 +437,16 @@ class KinetoEvents(ChromeEvents):
             if len(args) == 1:
                 self._memory(pids[0], decode_json(args[0]), ts[0], numbers[0])
                 return
-            for row in range(len(args)):
-                own = slice(row, row + 1)
-                self.watch(pids[own], ts[own], args[own], numbers[own])
+            for row in zip(pids, ts, args, numbers, strict=True):
+                self.watch(*([value] for value in row))  # type: ignore[arg-type]
             return
         values: list[int] = []
-        for pid, at, one, number in zip(pids, ts, allocations, numbers, strict=True):
-            key = pid, one.device_type, one.device_id
+        for pid, at, memory, number in zip(pids, ts, allocations, numbers, strict=True):
+            key = pid, memory.device_type, memory.device_id
             tracks = self._plain_memory_tracks.get(key)
             if tracks is None:
                 tracks = self._plain_memory_tracks[key] = [None] * len(_MEMORY_SERIES)
-            for series, value in enumerate((one.allocated, one.reserved)):
+            for series, value in enumerate((memory.allocated, memory.reserved)):
                 if value is not None:
                     track = tracks[series]
                     if track is None:
@@ -433,24 +490,18 @@ class KinetoEvents(ChromeEvents):
         super().finish(frames)
 
     def name_tracks(self, devices: dict[str, str], rank: int | None) -> None:
-        """Set names, labels and order of the tracks.
-
-        Args:
-            devices: the names of the devices by number.
-            rank: the rank of the process in a distributed job; None without one.
-        """
+        """Set names, labels and order of the tracks, by the names of devices by number and the rank in a job."""
         self._devices_by_label()
         for kind, pid, tid, value in self._metadata:
             device = _device_pid(pid)
-            if kind.startswith("thread"):
-                for one in (pid, device):
-                    if (track := self.known_thread(one, tid)) is not None:
-                        self._name_thread(kind, tid, self.out.tracks[track], value)
-            for one in (pid, device):
-                if kind.startswith("process") and one in self._processes:
-                    self._name_process(kind, one, value)
-        for pid, track in self._processes.items():
-            self._complete_process(text_of(pid), track, devices, rank)
+            for place in (pid, device):
+                track = self.known_thread(place, tid)
+                if kind.startswith("thread") and track is not None:
+                    self._name_thread(kind, tid, self.out.tracks[track], value)
+                elif kind.startswith("process") and place in self._processes:
+                    self._name_process(kind, place, value)
+        for pid, process in self._processes.items():
+            self._complete_process(text_of(pid), process, devices, rank)
 
     def _devices_by_label(self) -> None:
         """Turn each pid that is labelled as a device, and has no events of host threads, into a device."""
@@ -515,3 +566,45 @@ class KinetoEvents(ChromeEvents):
 def _device_pid(pid: bytes) -> bytes:
     """Return the placeholder pid of a device, as JSON; pids of processes are never texts."""
     return pid if pid[:1] == b'"' else msgspec.json.encode(f"{_DEVICE_PID}{pid.decode('utf-8', 'replace')}")
+
+
+# -- collectives -------------------------------------------------------------------------------------------------------
+
+
+def _declare_collectives(out: Builder, info: Any) -> None:
+    """Declare the collectives, once all names and the place in the job are known; `info` is `distributedInfo`."""
+    names = out.tables.strings()
+    kinds = _kinds(names)
+    if kinds:
+        size = out.info.world_size
+        world = None if size is None or size > _MOST_RANKS else tuple(range(size))
+        groups, only = _groups(info, world)
+        calls = [(names.index(_CALL), names.index("cpu_op"))] if {_CALL, "cpu_op"} <= {*names} else ()
+        out.collectives = Collectives(kinds, _ARGS, _KIND_OF_TEXT, _KIND_OF_EQUAL_PARTS, groups, only, world, calls)
+
+
+def _kinds(names: Sequence[str]) -> dict[tuple[int, int], str]:
+    """Return the operation by interned name and category."""
+    number_of = {name: number for number, name in enumerate(names) if name in (*_OF_GLOO, *_OF_DEVICES)}
+    kinds: dict[tuple[int, int], str] = {}
+    for number, name in enumerate(names):
+        kind, categories = (_GLOO[name], _OF_GLOO) if name in _GLOO else (kind_of_kernel(name), _OF_DEVICES)
+        if kind is not None:
+            kinds |= {(number, number_of[category]): kind for category in categories if category in number_of}
+    return kinds
+
+
+def _groups(info: Any, world: Group | None) -> tuple[dict[str, Group], Group | None]:
+    """Return the ranks of each group by name (by default its number), and those of the only group if there is one."""
+    listed = info.get("pg_config") if isinstance(info, dict) else None
+    groups: dict[str, Group] = {}
+    for group in listed if isinstance(listed, list) else ():
+        if isinstance(group, dict):
+            ranks = parse_ranks(group.get("ranks"))
+            ranks = world if world and not ranks and group.get("pg_size") == len(world) else ranks
+            if ranks:
+                groups[str(group.get("pg_name"))] = ranks
+    count = info.get("pg_count") if isinstance(info, dict) else None
+    # Two processes have only one group with both.
+    made = sorted(groups, key=lambda name: (not name.isdecimal(), len(name), name))  # numbers by their size
+    return {name: groups[name] for name in made}, world if count == 1 or (world and len(world) == 2) else None

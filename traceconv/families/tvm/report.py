@@ -23,8 +23,7 @@ import msgspec
 from msgspec import Raw
 
 from traceconv.families.chrome.document import misread_backslashes
-from traceconv.families.chrome.event import text_of
-from traceconv.families.chrome.lenient_json import Hopeless, Incomplete, repair_value
+from traceconv.families.chrome.event import Hopeless, Incomplete, repair_value, text_of
 from traceconv.families.common.json_document import JsonDocument
 from traceconv.families.common.text_lines import TextLines
 from traceconv.families.tvm import text
