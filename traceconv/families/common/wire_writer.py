@@ -41,12 +41,12 @@ def tag(field: int, wire_type: int) -> bytes:
 
 def integer(field: int, value: int) -> bytes:
     """Return an integer, bool or enum field."""
-    return tag(field, 0) + varint(value)
+    return varint(field << 3) + varint(value)
 
 
 def blob(field: int, data: bytes) -> bytes:
     """Return a bytes, string or message field."""
-    return tag(field, 2) + varint(len(data)) + data
+    return varint(field << 3 | 2) + varint(len(data)) + data
 
 
 def headed(field: int, chunks: list[bytes]) -> list[bytes]:
