@@ -31,7 +31,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from traceconv.cli._recordings import _ns
 
 from tests.golden import ROOT, Case
 from traceconv.align import Alignment, Policy, align
@@ -41,6 +40,7 @@ from traceconv.align.clock_overview import survey
 from traceconv.align.constraint_parser import NO_CONSTRAINTS, Constraints, parse_constraints
 from traceconv.align.report import document, refusal_document
 from traceconv.api import read
+from traceconv.cli.options import _ns
 from traceconv.errors import AlignmentError, TraceconvError
 from traceconv.families.common.local_time import ahead_minutes
 from traceconv.merging.traces import merge_traces
