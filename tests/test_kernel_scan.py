@@ -304,4 +304,4 @@ def test_ids_of_flows(texts: list[str]) -> None:
     one, many = FlowSteps(), FlowSteps()
     expected = [one.id(text.encode().strip(b'"')) for text in ["", *texts]]
     assert many.ids(data, starts, lengths).tolist() == expected
-    assert many.texts() == one.texts()
+    assert list(many.texts) == list(one.texts)
