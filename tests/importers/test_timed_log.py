@@ -14,9 +14,8 @@ from tests import GROWTH_S
 from traceconv.align import align
 from traceconv.align.domains import zone_option
 from traceconv.errors import MalformedInput, TraceconvError, UsageError
-from traceconv.families.logs import _json as timed_json
-from traceconv.families.logs import log_times
-from traceconv.families.logs._fields import Fields, durations, read_fields
+from traceconv.families.logs import log_fields, log_times
+from traceconv.families.logs.log_fields import Fields, durations, read_fields
 from traceconv.families.logs.timed_log import TimedLog
 from traceconv.families.registry import Certainty, identify, importers
 from traceconv.io.source import Head, Source
@@ -136,10 +135,12 @@ def test_a_time_is_not_cut_where_the_search_ends(read: Any, before: int) -> None
     assert [one["ts"] - logs(trace)[0]["ts"] for one in logs(trace)] == [
         i * S for i in range(9) if i != 4 or before < 200
     ]
-    field = timed_json.TimeField("time", log_times.Kind.LOCAL, log_times.ORDERS["month/day/year"])
+    order = log_times.ORDERS["month/day/year"]
+    field = log_fields.TimeField("time", log_times.Kind.LOCAL, order)
     text = {"time": lines[4]}
     if before < 200:
-        assert field.read(text, field.reader) - field.read({"time": lines[0]}, field.reader) == 4 * S
+        long, short = (field.read(record, log_times.TimeReader(order)) for record in (text, {"time": lines[0]}))
+        assert long - short == 4 * S
         assert field.step_ns(text) == 1000
 
 

@@ -54,7 +54,6 @@ _MONTHS = {name: number for number, name in enumerate(b"jan feb mar apr may jun 
 _EXPONENTS = {b"s": 9, b"ms": 6, b"us": 3, "µs".encode(): 3, "μs".encode(): 3, b"ns": 0}
 _EPOCH_EXPONENTS = {10: 9, 13: 6, 16: 3, 19: 0}
 
-
 #: Groups of a form that are not part of the time.
 FIELDS = frozenset(("level", "thread", "pid", "source"))
 
@@ -78,17 +77,11 @@ LOCAL_FORMS = {
 
 
 class Form(Struct, frozen=True):
-    """A way to write a time.
+    """A way to write a time."""
 
-    Attributes:
-        name: as given to an option.
-        kind: the kind of time.
-        pattern: finds the time in a line; the names of its groups are those of `time_ns` and of fields.
-    """
-
-    name: str
+    name: str  # as given to an option
     kind: Kind
-    pattern: re.Pattern[bytes]
+    pattern: re.Pattern[bytes]  # finds the time in a line; its groups are those of `time_ns` and of fields
 
     def find(self, line: bytes) -> re.Match[bytes] | None:
         """Return the first time in a line that begins near its start: as a whole, wherever it ends."""
@@ -263,19 +256,10 @@ def _counted_ns(groups: dict[str, bytes]) -> int:
     raise ValueError("no time")
 
 
-def _elapsed_ns(groups: dict[str, bytes]) -> int:
-    """Return the ns of hours, minutes and seconds since a start: more than a day is possible."""
-    return whole(groups["hours"]) * 3600 * 10**9 + _of_day_ns(groups | {"hour": b"0"})
-
-
 def time_ns(groups: dict[str, bytes]) -> int:
-    """Return the time in the groups of a form, ns on the clock of its kind.
-
-    Raises:
-        ValueError: there is no such day, hour or zone.
-    """
-    if "hours" in groups:
-        return _elapsed_ns(groups)
+    """Return the time in the groups of a form, ns on its clock. Raises ValueError for no such day, hour or zone."""
+    if "hours" in groups:  # since a start: more than a day is possible
+        return whole(groups["hours"]) * 3600 * 10**9 + _of_day_ns(groups | {"hour": b"0"})
     if "hour" not in groups:
         return _counted_ns(groups)
     ns = _of_day_ns(groups)
@@ -291,10 +275,7 @@ def time_ns(groups: dict[str, bytes]) -> int:
 class TimeReader:
     """Reads the times of one log in order, and counts midnights and new years that its form does not state.
 
-    Args:
-        form: the form of the log.
-        year: the year of the first line, if it is known and the form does not state it.
-        ahead_ns: the offset from UTC of times without a zone, ns.
+    `year` is that of the first line, if it is known; `ahead_ns` the offset from UTC of times without a zone.
     """
 
     def __init__(self, form: Form, year: int | None = None, ahead_ns: int = 0) -> None:
@@ -341,12 +322,7 @@ def step_ns(form: Form, line: bytes) -> int:
 
 
 def number_step_ns(text: bytes, exponent: int | None) -> int:
-    """Return the resolution of a written number, ns.
-
-    Args:
-        text: the number.
-        exponent: its unit, as a power of ten of ns; None: it counts from 1970, and its size tells the unit.
-    """
+    """Return the resolution of a written number, ns; without an exponent (of ns) its size since 1970 tells its unit."""
     if not re.fullmatch(rb"[+-]?\d+(?:[.,]\d*)?", text):
         return 1
     whole, *decimals = re.split(rb"[.,]", text)
@@ -370,22 +346,15 @@ def groups_of(match: re.Match[bytes]) -> dict[str, bytes]:
 
 
 class Fit(Struct, frozen=True):
-    """The fit of a form to lines.
-
-    Attributes:
-        form: the form.
-        fits: lines that hold such a time.
-        of: lines that could begin an entry: neither empty nor indented.
-        steps: the number of pairs of consecutive times; for numbers that need not be times only of different ones,
-            since those of a sorted table are often equal.
-        back: the number of pairs in which the time goes back, for wall clocks by more than a second.
-    """
+    """The fit of a form to lines."""
 
     form: Form
-    fits: int
-    of: int
+    fits: int  # lines that hold such a time
+    of: int  # lines that could begin an entry: neither empty nor indented
+    #: The pairs of consecutive times; for numbers that need not be times only of different ones, since those of a
+    #: sorted table are often equal.
     steps: int
-    back: int
+    back: int  # the pairs in which the time goes back, for wall clocks by more than a second
 
     @property
     def good(self) -> bool:
@@ -399,10 +368,7 @@ def begins_entry(line: bytes) -> bool:
 
 
 def recognise(lines: Sequence[bytes]) -> Fit | None:
-    """Return the form that fits most lines, the first of FORMS among those that do so about equally.
-
-    None if none fits one.
-    """
+    """Return the form that fits most lines, the first of FORMS among those that do so about equally; None for none."""
     lines = [line for line in lines if not line.startswith(_FILE_HEADER)]
     fits = [_fit(form, lines) for form in FORMS]
     most = max(fit.fits for fit in fits)
@@ -443,10 +409,7 @@ _DATE_AFTER = re.compile(rb"[,\s]*(?:on )?(?:\d{1,4}([./-])\d{1,2}\1\d{1,4}(?![\
 
 
 def date_order(lines: Iterable[bytes]) -> Form | None:
-    """Return the form of dates such as 1/13/2024, from numbers above 12.
-
-    Return None without such numbers, or if they contradict each other.
-    """
+    """Return the form of dates such as 1/13/2024, from numbers above 12; None if none or not all tell it."""
     first, second = 0, 0
     for line in lines:
         match = ORDERS["month/day/year"].find(line)
@@ -511,11 +474,7 @@ PATTERN_HELP = (
 
 
 def compile_form(text: str) -> Form:
-    """Return the form of that name, or the form that a pattern describes.
-
-    Raises:
-        ValueError: with what is wrong.
-    """
+    """Return the form of that name, or the form that a pattern describes. Raises ValueError with what is wrong."""
     for form in FORMS:
         if form.name == text:
             return form

@@ -34,10 +34,8 @@ from traceconv.errors import UsageError
 from traceconv.families.common.ansi import plain
 from traceconv.families.common.local_time import date_option, local_time, refuse_zone, zone_of, zone_option
 from traceconv.families.importer import Match, option
-from traceconv.families.logs import _json as timed_json
-from traceconv.families.logs import log_times
-from traceconv.families.logs._fields import AMBIGUOUS_DURATION, BAD_DURATION, Duration, Fields, durations, read_fields
-from traceconv.families.logs._json import TimeField
+from traceconv.families.logs import log_fields, log_times
+from traceconv.families.logs.log_fields import AMBIGUOUS_DURATION, BAD_DURATION, Duration, Fields, TimeField
 from traceconv.families.logs.log_times import Form, Kind, TimeReader
 from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
@@ -106,45 +104,15 @@ class _Entry(msgspec.Struct):
     at: int
 
 
-class _Tracks(msgspec.Struct):
-    """The processes and threads of a log.
-
-    Attributes:
-        real_tids: whether the numbers of threads are those of the operating system.
-    """
-
-    out: Builder
-    name: str
-    real_tids: bool = False
-    processes: dict[str, TrackId] = msgspec.field(default_factory=dict)
-    threads: dict[tuple[str, str], TrackId] = msgspec.field(default_factory=dict)
-
-    def thread(self, fields: Fields) -> TrackId:
-        """Return the thread of a line; "log" if not stated."""
-        key = (fields.pid, fields.thread)
-        track = self.threads.get(key)
-        if track is None:
-            number = whole_of(fields.thread) if len(fields.thread) < 10 and is_digits(fields.thread) else None
-            name = "" if number is not None else fields.thread or "log"
-            track = self.out.tracks.thread(self._process(fields.pid), number, name)
-            self.threads[key] = track
-        return track
-
-    def _process(self, pid: str) -> TrackId:
-        if pid not in self.processes:
-            number = whole_of(pid) if len(pid) < 10 and is_digits(pid) else None
-            self.processes[pid] = process = self.out.tracks.process(self.name, pid=number)
-            self.out.tracks[process].unknown = number is None and self.real_tids
-        return self.processes[pid]
-
-
 class _Writer:
     """Writes entries, from text or from JSON."""
 
     def __init__(self, out: Builder, text_of: Callable[[bytes], str], real_tids: bool = False) -> None:
         self._out = out
         self._text_of = text_of
-        self._tracks = _Tracks(out, out.info.name, real_tids)
+        self._real_tids = real_tids  # whether the numbers of threads are those of the operating system
+        self._processes: dict[str, TrackId] = {}
+        self._threads: dict[tuple[str, str], TrackId] = {}
         self._entry: _Entry | None = None
         self._before: list[str] = []
         self._latest: int | None = None
@@ -157,7 +125,7 @@ class _Writer:
             self._latest = ts
         self._latest = ts if self._latest is None else max(ts, self._latest)
         self.flush()
-        track = self._tracks.thread(fields)
+        track = self._thread(fields)
         self._entry = _Entry(ts, track, fields, [text], at)
         if self._before:
             self._entry_before(ts)
@@ -166,13 +134,24 @@ class _Writer:
         self._out.balance.written += 1
         self.entries += 1
 
-    def read_lines(self, source: Source, read: Callable[[int, bytes], bool]) -> None:
-        """Read all lines.
+    def _thread(self, fields: Fields) -> TrackId:
+        """Return the thread of a line; "log" if not stated."""
+        key = (fields.pid, fields.thread)
+        if key not in self._threads:
+            number = _id_in(fields.thread)
+            name = "" if number is not None else fields.thread or "log"
+            self._threads[key] = self._out.tracks.thread(self._process(fields.pid), number, name)
+        return self._threads[key]
 
-        Args:
-            source: the log.
-            read: gets the number and the text of a line; returns False if neither this line nor equal ones have a time.
-        """
+    def _process(self, pid: str) -> TrackId:
+        if pid not in self._processes:
+            number = _id_in(pid)
+            process = self._processes[pid] = self._out.tracks.process(self._out.info.name, pid=number)
+            self._out.tracks[process].unknown = number is None and self._real_tids
+        return self._processes[pid]
+
+    def read_lines(self, source: Source, read: Callable[[int, bytes], bool]) -> None:
+        """Read all lines; `read` gets one, and returns False if neither it nor equal ones have a time."""
         timeless: dict[bytes, str] = {}
         for numbers, lines in source.batches():
             self._out.balance.read += len(lines)
@@ -215,7 +194,7 @@ class _Writer:
         text = "\n".join(self._before).strip("\n")
         self._before = []
         if text:
-            track = self._tracks.thread(Fields())
+            track = self._thread(Fields())
             self._out.log(track, ts, text, args={"time": "not stated: placed at the first time of the log"}, at=1)
 
     def flush(self) -> None:
@@ -228,14 +207,7 @@ class _Writer:
 
 
 class _TextReader:
-    """Reads a log of lines.
-
-    Args:
-        out: where the entries go.
-        times: reads their times.
-        keep_time: whether to keep the written time in the args, since the trace shows another one.
-        real_tids: whether the numbers of threads are those of the operating system.
-    """
+    """Reads a log of lines; `keep_time`: keep the written time in the args, since the trace shows another one."""
 
     def __init__(self, out: Builder, times: TimeReader, keep_time: bool, real_tids: bool) -> None:
         self._out = out
@@ -265,7 +237,7 @@ class _TextReader:
         self.first = self.first or log_times.text_of_time(match)
         fields = Fields(args={"time": log_times.text_of_time(match)} if self._keep_time else {})
         left = self._before(_text(line[: match.start()]), fields) if match.start() else ""
-        text = read_fields(_text(line[match.end() :]).lstrip("\"'])>"), fields)
+        text = log_fields.read_fields(_text(line[match.end() :]).lstrip("\"'])>"), fields)
         fields.take({name: _text(groups[name]) for name in log_times.FIELDS if name in groups})
         quoted = _QUOTED.fullmatch(text)
         text = quoted["text"] if quoted else text
@@ -275,13 +247,17 @@ class _TextReader:
 
     def _before(self, text: str, fields: Fields) -> str:
         """Return the text before the time, without its fields."""
-        return _OPENING.sub("", read_fields(_OPENING.sub("", text), fields)).strip()
+        return _OPENING.sub("", log_fields.read_fields(_OPENING.sub("", text), fields)).strip()
 
     def _durations(self, text: str, number: int) -> list[Duration]:
-        stated, unclear = durations(text)
-        for one in unclear:
-            self._out.problem(AMBIGUOUS_DURATION if "," in one else BAD_DURATION, number, repr(one[:60]))
+        stated, unclear = log_fields.durations(text)
+        for amount in unclear:
+            self._out.problem(AMBIGUOUS_DURATION if "," in amount else BAD_DURATION, number, repr(amount[:60]))
         return stated
+
+
+def _id_in(text: str) -> int | None:
+    return whole_of(text) if len(text) < 10 and is_digits(text) else None
 
 
 def _text(data: bytes) -> str:
@@ -308,7 +284,7 @@ class _JsonReader:
         return self._writer.entries
 
     def _line(self, number: int, line: bytes) -> bool:
-        record = timed_json.decode(line)
+        record = log_fields.json_object(line)
         if not record:
             return False
         try:
@@ -316,7 +292,7 @@ class _JsonReader:
         except ValueError:
             self._writer.more([_text(line)], [number])
             return True
-        fields, text, stated = timed_json.read_record(record, self._where.key)
+        fields, text, stated = log_fields.read_record(record, self._where.key)
         self._writer.entry(ts, fields, text, number, stated)
         return True
 
@@ -404,7 +380,7 @@ class TimedLog:
             what = f"no time in the field {self.time!r}" if self.time else "no field with a time"
             hint = "name the field: -O time=FIELD"
             raise source.malformed(f"JSON lines with {what}, expected one in most lines", hint=hint)
-        times = [record for record in map(timed_json.decode, sample) if record is not None and where.key in record]
+        times = [record for record in map(log_fields.json_object, sample) if record is not None and where.key in record]
         step_ns = min(map(where.step_ns, times), default=1)
         clock, ahead = self._clock(source, out, where.kind, self._first_year(), step_ns, self.host)
         out.clocks.set_default(clock)
@@ -567,11 +543,11 @@ _NO_TIMES = Match.no("no form of time fits most lines")
 
 def _json_field(lines: list[bytes], wanted: str) -> TimeField | None:
     """Return the field with the time, if most lines are JSON objects."""
-    records = [record for record in map(timed_json.decode, lines) if record is not None]
+    records = [record for record in map(log_fields.json_object, lines) if record is not None]
     filled = sum(bool(line.strip()) for line in lines)
     if not records or 2 * len(records) < filled:
         return None
-    return timed_json.find(records, wanted)
+    return log_fields.time_field(records, wanted)
 
 
 def _step_ns(form: Form, sample: list[bytes]) -> int:
