@@ -203,10 +203,7 @@ def begins_as_of_viztracer(head: Head) -> bool:
 
 
 def is_of_viztracer(head: Head) -> bool:
-    """Return whether viztracer wrote a Chrome trace.
-
-    By functions in the head, or by its metadata or `file_info` at the end.
-    """
+    """Return whether viztracer wrote a Chrome trace: by functions in the head, metadata, or `file_info` at the end."""
     return (
         begins_as_of_viztracer(head) or _KEY in head.tail or _LAST_FUNCTION.search(head.tail[-_LAST_ENTRY:]) is not None
     )

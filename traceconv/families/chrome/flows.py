@@ -244,10 +244,7 @@ class _Resolution:
         self._tell(code, steps, self.counts != 0)
 
     def _tell(self, code: Code, steps: Order, is_lost: npt.NDArray[np.bool_]) -> None:
-        """Report steps, of which some (`is_lost`, of all steps) are events without a place in the output.
-
-        Only the first ones of the file are described, since no other places are kept.
-        """
+        """Report steps, the first ones with their places; `is_lost` says which of all are events not drawn."""
         steps = steps[np.argsort(self.at[steps], kind="stable")]
         more = steps[KEPT_PLACES:]
         skipped = int(np.count_nonzero(is_lost[more]))

@@ -183,10 +183,7 @@ class JsonBuffer:
         return f"{self._name}:byte {self.dropped + self.pos}"
 
     def next_char(self, separators: bool = False) -> str:
-        """Return the next character that is not white space (nor a comma, if `separators`).
-
-        Return "" at the end of the file.
-        """
+        """Return the next character but white space (and commas, if `separators`); "" at the end of the file."""
         pattern = _SEPARATORS if separators else _SPACE
         while True:
             match = pattern.match(self.data, self.pos)
@@ -225,10 +222,7 @@ class JsonBuffer:
         self.dropped, self.data, self.pos = self.dropped + self.pos, self.data[self.pos :], 0
 
     def _as_utf8(self, more: bytes) -> bytes:
-        """Return the bytes with invalid UTF-8 replaced and counted.
-
-        A character that is cut by the end of the chunk waits for its rest.
-        """
+        """Return the bytes with invalid UTF-8 replaced and counted; a character that is cut waits for its rest."""
         pending = self._decoder.getstate()[0]
         if more.isascii() and not pending:
             return more
@@ -414,10 +408,7 @@ class ChromeReader:
     # -- the events -------------------------------------------------------------------------------------------
 
     def _events(self, *, in_array: bool) -> Generator[Rows | list[Event], None, bool]:
-        """Yield the events from the position up to and with the closing bracket of their array.
-
-        Return whether the bracket was there.
-        """
+        """Yield the events from here up to the closing bracket of their array; return whether the bracket was there."""
         at_start = True
         self._in_array = in_array
         while True:
@@ -444,10 +435,7 @@ class ChromeReader:
             yield self._slow_batch() if batch is None else batch
 
     def _to_event(self) -> str:
-        """Skip the separator of events; return the next character.
-
-        A missing or repeated comma between events of an array is counted.
-        """
+        """Skip the separator of events, with missing or repeated commas counted; return the next character."""
         self._buffer.commas = 0
         char = self._buffer.next_char(separators=True)
         if self._behind_event and self._in_array:
@@ -463,10 +451,7 @@ class ChromeReader:
             self._repairs["stray comma"] += commas - expected
 
     def _scanned(self) -> Rows | None:
-        """Return the valid, complete events from the position on as columns.
-
-        Return None if the first one is not valid and complete.
-        """
+        """Return the complete, valid events from the position on as columns; None if the first one is not."""
         if self._scanner is None:
             return None
         until = self._next_empties()
@@ -487,10 +472,7 @@ class ChromeReader:
         return rows
 
     def _next_empties(self) -> int:
-        """Return the position of the next run of empty objects in the buffer, -1 without one.
-
-        Each form is searched once in each buffer.
-        """
+        """Return the position of the next run of empty objects, else -1; each form is searched once in a buffer."""
         if self._buffer.data is not self._searched:
             self._searched = self._buffer.data
             self._empties = [0] * len(_EMPTIES_AHEAD)
@@ -500,10 +482,7 @@ class ChromeReader:
         return min((at for at in self._empties if at >= 0), default=-1)
 
     def _fast_batch(self, at_start: bool) -> list[Event] | None:
-        """Return all complete events of the array in the buffer, decoded at once.
-
-        Return None if they are not all valid.
-        """
+        """Return all complete events of the array in the buffer, decoded at once; None if they are not all valid."""
         for body in self._bodies(at_start):
             try:
                 events = self._decode(body)
@@ -521,11 +500,7 @@ class ChromeReader:
         return None
 
     def _bodies(self, at_start: bool) -> Iterator[bytes]:
-        """Yield candidates for a complete array of events, the likeliest first.
-
-        An array that starts here may be a short one of many, so a small part of the buffer is tried first; otherwise
-        the whole buffer, then the buffer up to one of the last events.
-        """
+        """Yield likely arrays of events: parts of the buffer for short ones, all, up to one of the last events."""
         data, pos = self._buffer.data, self._buffer.pos
         if at_start:
             for window in _WINDOWS:

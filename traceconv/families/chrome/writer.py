@@ -285,10 +285,7 @@ class _Writing:
                 yield ts[first:end], table[first:end], row[first:end]
 
     def _order(self) -> Iterator[tuple[I64, U8, I64]]:
-        """Yield time, table and row of all events in file order, in chunks that fit into a cache.
-
-        The start and the end of a flow come after the slice that they belong to.
-        """
+        """Yield time, table and row of all events in file order, in chunks; ends of flows follow their slices."""
         trace, ends = self._trace, self._flow_ends
         by_slice = np.argsort(ends.slice, kind="stable")
         points: dict[int, Any] = {
@@ -419,10 +416,7 @@ def _sort_index(name: bytes, pid: int, tid: int, position: int) -> bytes:
 
 
 def _spliced(args: bytes) -> bytes:
-    """Return args on one line, in valid UTF-8, without unnecessary escapes.
-
-    Perfetto shows escapes in args undecoded, and refuses surrogate pairs in names.
-    """
+    """Return args on one line, in UTF-8, without unnecessary escapes, which Perfetto does not decode."""
     args = args.strip()
     if b"\n" in args or b"\r" in args:
         args = _LINE_BREAK.sub(b"", args)
@@ -489,10 +483,7 @@ def json_text(value: Any) -> bytes:
 
 
 def loadable(text: bytes) -> bytes:
-    """Return JSON text without an escaped backslash before a closing quote.
-
-    Perfetto v52 reads that quote as escaped.
-    """
+    """Return JSON text without an escaped backslash before a closing quote, which Perfetto v52 reads as escaped."""
     return _FINAL_BACKSLASH.sub(rb'\1\\u005c"', text) if b'\\\\"' in text else text
 
 
@@ -569,10 +560,7 @@ class PlainLines:
         return used
 
     def block(self, ts: I64, table: npt.NDArray[np.uint8], row: I64) -> tuple[memoryview, I64]:
-        """Return the plain lines of events, and the end of each; for another line, -1 minus its position.
-
-        The buffer of the lines is reused for the next block.
-        """
+        """Return the plain lines, in a reused buffer, and the end of each; for another one -1 minus its place."""
         columns = _Columns(np.ascontiguousarray(ts), self._kernel.OTHER)
         for number, fill in enumerate((self._slices, self._flows, self._instants, self._counters)):
             at = np.flatnonzero(table == number)

@@ -356,10 +356,7 @@ class Tracks:
                 self._out.tracks[self._made[number]].rank = rank
 
     def _join_lanes(self, used: set[int]) -> None:
-        """Turn tracks of one row into lanes of the first one, or of the thread or process around them.
-
-        Tracks with a key are of one row if they share it, as in traces of traceconv; others if they share a name.
-        """
+        """Turn tracks of one key or, without keys, one name into lanes of the first, or of what is around."""
         with_children = {self._numbers[track.parent] for track in self._known if track.parent in self._numbers}
         mains: dict[tuple[TrackId, str, object], TrackId] = {}
         tracks = self._out.tables.tracks

@@ -376,10 +376,7 @@ class _Writing:
 
 
 def _flow_fields(trace: Trace) -> tuple[bytes, I64]:
-    """Return the encoded flow fields of all slices, and the offset of those of each slice, with the end of the last.
-
-    A flow has its row plus 1 as its id.
-    """
+    """Return the flow fields of all slices, by rows plus 1; and where those of each begin, and the last end."""
     origin, target, slices = trace.flows.from_slice, trace.flows.to_slice, trace.slices
     if not len(origin):
         return b"", np.empty(0, np.int64)
