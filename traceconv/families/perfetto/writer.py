@@ -376,7 +376,7 @@ class _Writing:
 
 
 def _flow_fields(trace: Trace) -> tuple[bytes, I64]:
-    """Return the flow fields of all slices, by rows plus 1; and where those of each begin, and the last end."""
+    """Return the flow fields of all slices (ids are rows plus 1), and the offset of those of each, and a last one."""
     origin, target, slices = trace.flows.from_slice, trace.flows.to_slice, trace.slices
     if not len(origin):
         return b"", np.empty(0, np.int64)
