@@ -25,6 +25,9 @@ _SIZE_OF_TRACKS = 54
 _BATCH = 20_000
 #: The sizes of files in MB: of a shape, and of the shortest rows of a text format, which cost more CPU time a byte.
 _SIZE, _SIZE_OF_TEXT = 300, 100
+#: The reports whose rows are objects until all are read, and the size of their files in MB.
+_OF_OBJECTS = ("nsight-compute/", "tvm-debugger/", "tvm-profile/", "vtune/call_tree")
+_SIZE_OF_OBJECTS = 8
 
 
 @dataclass(frozen=True)
@@ -114,6 +117,7 @@ SHAPES: dict[str, Shape] = {
         '{"calls":[\n',
         '{"Name":{"string":"a"}}],"device_metrics":{}}',
         ("--from", "tvm-profile"),
+        _SIZE_OF_OBJECTS,
     ),
     "rocprof-sdk": Shape(
         "in.json",
@@ -171,7 +175,8 @@ def shape_of(name: str) -> Shape:
         return SHAPES[name]
     head = head_of(name).decode("utf-8", "surrogateescape")
     row = ROWS[name]
-    return Shape(source_of(name).name, lambda n: f"{row(n + 1)}\n", head, options=options_of(name), size=_SIZE_OF_TEXT)
+    size = _SIZE_OF_OBJECTS if name.startswith(_OF_OBJECTS) else _SIZE_OF_TEXT
+    return Shape(source_of(name).name, lambda n: f"{row(n + 1)}\n", head, options=options_of(name), size=size)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -179,7 +184,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.benchmarks.memory", description=__doc__.split("\n")[0])
     every = (*SHAPES, *ROWS)
     parser.add_argument("shapes", nargs="*", metavar="SHAPE", help=f"{', '.join(every)}; all of them by default")
-    sizes = f"{_SIZE}, and {_SIZE_OF_TEXT} for the rows of a text format"
+    sizes = f"{_SIZE}, for the rows of a text format {_SIZE_OF_TEXT}, or {_SIZE_OF_OBJECTS} if they are objects"
     parser.add_argument("--size", type=int, help=f"of each file in MB, by default {sizes}")
     parser.add_argument("--to", default="pftrace", help="the ending of the output")
     parser.add_argument("--memory", help="what the command is to be given")
