@@ -11,7 +11,7 @@ import pytest
 
 from tests import decode, oracle, picture
 from tests.golden import Case, cases, without_version, written
-from traceconv.answers.trim import OUTSIDE
+from traceconv.answers.windows import OUTSIDE
 from traceconv.api import read
 from traceconv.check import check_file
 from traceconv.errors import NothingRead, TraceconvError

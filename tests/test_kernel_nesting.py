@@ -13,9 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.kernels import using, variants
-from traceconv.answers.nesting import nesting_of
 from traceconv.answers.operations import _outermost
-from traceconv.answers.tables import SliceTable
+from traceconv.answers.slice_tables import SliceTable, nesting_of
 from traceconv.model import layout as lanes
 from traceconv.model.trace import Slices
 

@@ -214,7 +214,7 @@ def merge(
         check_output(to)
     reports_to = _reports_of(report, path, files, force)
     if to and to.trim:
-        from traceconv.answers.trim import check_trim
+        from traceconv.answers.windows import check_trim
 
         check_trim(to.trim, list(map(shown, files.paths)))
     space = Memory(files.settings.memory)
@@ -346,8 +346,7 @@ def export(
         OutputError: the folder cannot be written; no part of it stays behind.
         TraceconvError: as for `merge`.
     """
-    from traceconv.answers.export import check_export, write_frames
-    from traceconv.answers.frames import Frames
+    from traceconv.answers.frames import Frames, check_export, write_frames
 
     output = output if isinstance(output, Output) else Output(output)
     path = os.fspath(output.path)
@@ -525,7 +524,7 @@ def _picture(trace: Trace, output: Output, space: Memory) -> Trace:
         trace = attributed(trace, space.parts(), counters=output.layer_counters)
         validate(trace)
     if output.trim:
-        from traceconv.answers.trim import trimmed
+        from traceconv.answers.windows import trimmed
 
         progress.set_stage("cutting to the window")
         trace = trimmed(trace, output.trim)

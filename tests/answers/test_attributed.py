@@ -34,7 +34,7 @@ from tests.oracle.fixtures import OpenTrace
 from traceconv import Constraints, Output, Questions
 from traceconv.answers.attributed import attributed
 from traceconv.answers.layers import NO_LAYER, Costs, layers
-from traceconv.answers.tables import SliceTable
+from traceconv.answers.slice_tables import SliceTable
 from traceconv.cli import cli
 from traceconv.io.spill import Memory
 from traceconv.model.args import with_more_args

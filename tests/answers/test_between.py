@@ -20,12 +20,11 @@ from tests.answers.test_totals import OWN
 from tests.golden import ROOT
 from traceconv.align.receipt import Aligned
 from traceconv.answers import Questions, answers
-from traceconv.answers.between import window_of
-from traceconv.answers.cut import cut
-from traceconv.answers.device import device
+from traceconv.answers.devices import device
 from traceconv.answers.layers import Costs, layers
 from traceconv.answers.section import Section, Window
-from traceconv.answers.tables import SliceTable
+from traceconv.answers.slice_tables import SliceTable
+from traceconv.answers.windows import cut, window_of
 from traceconv.api import read
 from traceconv.errors import UsageError
 from traceconv.model.times import format_short

@@ -24,11 +24,10 @@ from click.testing import CliRunner
 
 import traceconv
 from tests.golden import ROOT, Case, cases
-from traceconv.answers import export as export_module
 from traceconv.answers import frames as frames_module
 from traceconv.answers.frames import Frames
-from traceconv.answers.overview import overview
-from traceconv.answers.tables import SliceTable
+from traceconv.answers.slice_tables import SliceTable
+from traceconv.answers.summaries import overview
 from traceconv.api import read
 from traceconv.cli import cli
 from traceconv.errors import OutputError, UsageError
@@ -345,7 +344,7 @@ def _in_csv(value: object) -> str:
 def test_csv_is_written_some_rows_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     trace = traceconv.read(CUDA)
     traceconv.export(trace, tmp_path / "whole.csv")
-    monkeypatch.setattr(export_module, "_ROW_GROUP", 3)
+    monkeypatch.setattr(frames_module, "_ROW_GROUP", 3)
     traceconv.export(trace, tmp_path / "parts.csv")
     for path in (tmp_path / "whole.csv").iterdir():
         assert path.read_bytes() == (tmp_path / "parts.csv" / path.name).read_bytes()

@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from traceconv.answers.intervals import Intervals, gaps, intersect, length_in_groups, shares, subtract, union
+from traceconv.answers.slice_tables import Intervals, gaps, intersect, length_in_groups, shares, subtract, union
 
 LENGTH = 60
 SETS = st.lists(st.tuples(st.integers(0, 40), st.integers(0, 15)), max_size=12)

@@ -27,13 +27,13 @@ from tests.golden import ROOT, Case, cases
 from traceconv import Constraints
 from traceconv.align.receipt import Aligned
 from traceconv.answers import Questions, answers
+from traceconv.answers.attributed import stacks
 from traceconv.answers.layer_sums import Kind
 from traceconv.answers.layers import NO_LAYER, Costs, events_of, layers
-from traceconv.answers.primitives import primitives
+from traceconv.answers.operations import primitives
 from traceconv.answers.render import text
 from traceconv.answers.section import Column, Section, Unit
-from traceconv.answers.stacks import stacks
-from traceconv.answers.tables import SliceTable, interval_counters
+from traceconv.answers.slice_tables import SliceTable, interval_counters
 from traceconv.cli.question_commands import report_command
 from traceconv.errors import UsageError
 from traceconv.families.perf.header import PERF_CLOCK

@@ -9,8 +9,8 @@ import pytest
 
 import traceconv
 from tests.golden import ROOT
-from traceconv.answers.logs import logs
-from traceconv.answers.tables import SliceTable
+from traceconv.answers.slice_tables import SliceTable
+from traceconv.answers.summaries import logs
 from traceconv.api import read
 from traceconv.model.trace import Level
 

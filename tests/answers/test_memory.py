@@ -10,8 +10,8 @@ import traceconv
 from tests.answers.test_totals import OWN
 from tests.golden import ROOT
 from traceconv.answers import Questions
-from traceconv.answers.memory import memory
-from traceconv.answers.tables import SliceTable
+from traceconv.answers.slice_tables import SliceTable
+from traceconv.answers.summaries import memory
 from traceconv.api import read
 from traceconv.model.trace import TrackKind
 

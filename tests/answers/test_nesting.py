@@ -17,9 +17,8 @@ from tests import oracle
 from tests.golden import Case, cases, written
 from tests.kernels import without
 from tests.oracle.fixtures import OpenTrace
-from traceconv.answers.nesting import NO_PARENT, nesting_of
 from traceconv.answers.operations import operations
-from traceconv.answers.tables import SliceTable
+from traceconv.answers.slice_tables import NO_PARENT, SliceTable, nesting_of
 from traceconv.model import ordering
 from traceconv.model.shown import as_shown
 from traceconv.model.trace import Slices, Trace

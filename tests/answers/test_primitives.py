@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from tests.golden import ROOT
-from traceconv.answers.primitives import primitives
-from traceconv.answers.tables import SliceTable
+from traceconv.answers.operations import primitives
+from traceconv.answers.slice_tables import SliceTable
 from traceconv.api import read
 from traceconv.families.onednn.verbose import OnednnVerbose
 from traceconv.io.shown import quantity

@@ -25,14 +25,13 @@ from traceconv import cli
 from traceconv.align.inputs import Policy
 from traceconv.align.receipt import Aligned
 from traceconv.answers import SECTION_OF, SECTIONS, Questions, answers
-from traceconv.answers.device import device
-from traceconv.answers.launches import launches
-from traceconv.answers.operations import operations
+from traceconv.answers.attribution import launches
+from traceconv.answers.devices import device
+from traceconv.answers.operations import operations, steps
 from traceconv.answers.page import page
 from traceconv.answers.render import text
 from traceconv.answers.section import Column, Section, Unit, shown_cell
-from traceconv.answers.steps import steps
-from traceconv.answers.tables import SliceTable
+from traceconv.answers.slice_tables import SliceTable
 from traceconv.api import convert, merge, read, report
 from traceconv.errors import UsageError
 from traceconv.io.shown import shortened, shortened_column, told_apart
@@ -793,7 +792,7 @@ class Elements(np.ndarray[Any, Any]):
 def test_queues_are_read_once_each(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A row for each queue looks at its own work, not at that of all queues, hundreds of times as much."""
     at = {"ph": "X", "cat": "kernel", "name": "k", "dur": 3}
-    module = importlib.import_module("traceconv.answers.device")
+    module = importlib.import_module("traceconv.answers.devices")
     work = module._work
 
     def counting(table: SliceTable) -> Any:

@@ -22,11 +22,11 @@ import traceconv
 from tests import GROWTH_S
 from tests.golden import ROOT
 from traceconv import Questions
-from traceconv.answers import totals
+from traceconv.answers import summaries
 from traceconv.answers.page import page
 from traceconv.answers.render import RENDERERS
 from traceconv.answers.section import Section
-from traceconv.answers.tables import Rows, SliceTable
+from traceconv.answers.slice_tables import Rows, SliceTable
 from traceconv.errors import UsageError
 from traceconv.model.marks import TotalsMarks
 from traceconv.model.trace import Trace
@@ -482,13 +482,13 @@ def test_the_rows_of_all_tables_are_read_at_once(tmp_path: Path, monkeypatch: py
     for path in paths:
         path.write_bytes((OWN / "torch.table.txt").read_bytes())
     read: list[int] = []
-    rows_of = totals._rows
+    rows_of = summaries._rows
 
-    def counting(trace: Trace, rows: Rows, marks: TotalsMarks) -> Iterator[totals._Row]:
+    def counting(trace: Trace, rows: Rows, marks: TotalsMarks) -> Iterator[summaries._Row]:
         read.append(len(rows))
         return rows_of(trace, rows, marks)
 
-    monkeypatch.setattr(totals, "_rows", counting)
+    monkeypatch.setattr(summaries, "_rows", counting)
     _, stated = stated_of(*paths)
     assert read == [100]
     assert Counter(row["input"] for row in stated.records()) == {path.name: 20 for path in paths}
@@ -534,13 +534,13 @@ def test_slices_are_grouped_once_for_all_tables(tmp_path: Path, monkeypatch: pyt
     for table in tables:
         table.write_bytes((OWN / "torch_cuda.table.txt.gz").read_bytes())
     searched: list[int] = []
-    calls = totals._calls
+    calls = summaries._calls
 
-    def counting(table: SliceTable, number: int, marks: TotalsMarks) -> totals._Calls:
+    def counting(table: SliceTable, number: int, marks: TotalsMarks) -> summaries._Calls:
         searched.append(number)
         return calls(table, number, marks)
 
-    monkeypatch.setattr(totals, "_calls", counting)
+    monkeypatch.setattr(summaries, "_calls", counting)
     (section,) = traceconv.report([CUDA, *tables], Questions(["operations"]))
     assert sum("216 of 218 rows agree with torch_cuda.json.gz" in note for note in section.notes) == 3
     assert searched == [0, 1, 2, 3]
@@ -569,7 +569,7 @@ def test_many_ranges_with_copies_are_compared_in_seconds(tmp_path: Path) -> None
     marks = traceconv.read(OWN / "torch.table.txt").sources[0].marks.totals
     assert marks is not None
     began = time.process_time()
-    found = totals._calls(table, 0, marks).groups["range7", ""]
+    found = summaries._calls(table, 0, marks).groups["range7", ""]
     assert time.process_time() - began < GROWTH_S
     assert [len(rows) for rows in found] == [10, 10, 10]
     (host,) = (rows for rows in found[:2] if table.of_categories(["user_annotation"], rows).all())

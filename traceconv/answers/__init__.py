@@ -10,21 +10,16 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from traceconv.align.receipt import Aligned, warned
-from traceconv.answers.between import check_between, window_of
-from traceconv.answers.device import DISPATCH_LIMIT, device
+from traceconv.answers.attributed import stacks
+from traceconv.answers.devices import DISPATCH_LIMIT, device
 from traceconv.answers.layers import Costs, layers
-from traceconv.answers.logs import logs
-from traceconv.answers.memory import memory
-from traceconv.answers.operations import check_key, columns_of, operations
-from traceconv.answers.overview import overview
-from traceconv.answers.primitives import primitives
+from traceconv.answers.operations import check_key, columns_of, operations, primitives, step_pattern, steps
 from traceconv.answers.ranks import notes_of_merged, ranks
 from traceconv.answers.section import Column, Section, place_of
-from traceconv.answers.stacks import stacks
-from traceconv.answers.steps import step_pattern, steps
-from traceconv.answers.tables import SliceTable
-from traceconv.answers.totals import COLUMNS, with_totals
+from traceconv.answers.slice_tables import SliceTable
+from traceconv.answers.summaries import COLUMNS, logs, memory, overview, with_totals
 from traceconv.answers.where import absent_args, holds, parse
+from traceconv.answers.windows import check_between, window_of
 from traceconv.errors import UsageError, refuse_single_texts
 from traceconv.io import progress
 from traceconv.model.diagnostics import ProblemKind, Severity
@@ -146,7 +141,7 @@ def _of_window(table: SliceTable) -> SliceTable:
     """Return the part of a table in its window, of all slices."""
     if table.window is None:
         return table
-    from traceconv.answers.cut import cut
+    from traceconv.answers.windows import cut
 
     return cut(table, table.window)
 

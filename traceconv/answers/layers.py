@@ -19,20 +19,22 @@ import numpy.typing as npt
 
 from traceconv.answers.attribution import NONE
 from traceconv.answers.layer_sums import (
+    NO_CALL,
     Apart,
+    Counts,
     Event,
     Kind,
     Layers,
     Sampled,
+    counts_of,
     interval_counts,
+    rows_of,
     slice_counts,
 )
 from traceconv.answers.operations import combined, in_order, key_of, without_values
 from traceconv.answers.owners import Outside, Owners, Pool
 from traceconv.answers.section import Column, Section, Unit, place_of
-from traceconv.answers.slice_counts import NO_CALL, Counts, counts_of, rows_of
-from traceconv.answers.stated import by_stated_inputs
-from traceconv.answers.tables import SliceTable, interval_counters
+from traceconv.answers.slice_tables import SliceTable, interval_counters, table_by_stated_inputs
 from traceconv.io.shown import quantity
 from traceconv.model.arg_values import ABSENT, arg_values
 from traceconv.model.counted import PRIMITIVES
@@ -84,7 +86,7 @@ class Costs:
     """
 
     def __init__(self, table: SliceTable, by: Sequence[str] = ("name",)) -> None:
-        self.table, self.by = by_stated_inputs(table), by
+        self.table, self.by = table_by_stated_inputs(table), by
 
     @property
     def counts(self) -> dict[tuple[str, int], Counts]:

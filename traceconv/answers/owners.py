@@ -1,4 +1,4 @@
-"""Choose the slices that are layers, and the threads that events of threads without layers are attributed to."""
+"""Choose the slices that are layers, and attribute events of other files to the layer that their thread ran."""
 
 from __future__ import annotations
 
@@ -11,14 +11,15 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from traceconv.answers.attribution import NONE, Timelines, grouped, timelines
-from traceconv.answers.launches import launches, work_of
-from traceconv.answers.tables import Rows, SliceTable
+from traceconv.answers.attribution import NONE, Timelines, grouped, launches, timelines, work_of
+from traceconv.answers.slice_tables import Rows, SliceTable
 from traceconv.model.inputs_of import inputs_of
 from traceconv.model.numbers import whole
 from traceconv.model.placing import Placing, unshared
 from traceconv.model.stated import placings_of
 from traceconv.model.trace import I64, NO_TRACK, Layer, TrackKind
+
+# -- Choose the slices that are layers, and the threads that events of threads without layers are attributed to ------
 
 Pool = tuple[int, ...]
 

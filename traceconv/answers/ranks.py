@@ -17,9 +17,9 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
 
+from traceconv.answers.operations import no_steps, step_rows
 from traceconv.answers.section import Cell, Column, Section, Unit
-from traceconv.answers.steps import no_steps, step_rows
-from traceconv.answers.tables import Rows, SliceTable
+from traceconv.answers.slice_tables import Rows, SliceTable
 from traceconv.io.shown import one_line, quantity, shown_ranks
 from traceconv.model.counted import RECORDS
 from traceconv.model.inputs_of import inputs_of

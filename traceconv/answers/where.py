@@ -16,7 +16,7 @@ import numpy.typing as npt
 from msgspec import Struct
 
 from traceconv.answers.operations import key_of, keyed
-from traceconv.answers.tables import SliceTable
+from traceconv.answers.slice_tables import SliceTable
 from traceconv.errors import UsageError
 from traceconv.io.user_pattern import UserPattern, user_pattern
 from traceconv.model.arg_values import ABSENT, arg_values, as_text

@@ -266,7 +266,7 @@ def export_command(
     Several files are merged first, as by `merge`. The folder gets one file per table; docs/python-api.md lists their
     columns. This needs pyarrow: pip install 'traceconv[arrow]'.
     """
-    from traceconv.answers.export import check_export
+    from traceconv.answers.frames import check_export
 
     check_all_there(named.files)
     check_export(path, None, force=force)

@@ -1,31 +1,196 @@
-"""A trace as sections see it: the slices, with cached derived columns."""
+"""A trace as sections see it: the slices with cached derived columns, their nesting, and sets of times as intervals."""
 
 from __future__ import annotations
 
+import posixpath
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from functools import cached_property
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
 
-from traceconv.answers.intervals import NOTHING, Intervals, length_in_groups, union
-from traceconv.answers.nesting import Nesting, nesting_of
+from traceconv import kernel
 from traceconv.answers.section import Window
 from traceconv.io.shown import quantity
 from traceconv.io.user_pattern import UserPattern
 from traceconv.model.arg_values import arg_values, durations_recorded
 from traceconv.model.counted import SLICES
 from traceconv.model.marks import JOINT
-from traceconv.model.ordering import chunks, distinct_values, gathered, like_next, stable_order
+from traceconv.model.ordering import Order, chunks, distinct_values, gathered, like_next, stable_order
 from traceconv.model.shown import as_shown
 from traceconv.model.stated import by_stated_inputs
-from traceconv.model.trace import I32, I64, NO_TRACK, Trace, Track, TrackKind, processes
+from traceconv.model.trace import I32, I64, NO_TRACK, Frame, Slices, Trace, Track, TrackKind, processes
+
+# -- Sets of times as intervals, in exact integers -------------------------------------------------------------------
+
+
+class Intervals(NamedTuple):
+    """A set of times: sorted, disjoint, non-empty intervals [start, end), ns."""
+
+    starts: I64
+    ends: I64
+
+    @property
+    def length(self) -> int:
+        """Return the sum of the durations, ns."""
+        return int(np.sum(self.ends - self.starts))
+
+
+NOTHING = Intervals(np.empty(0, np.int64), np.empty(0, np.int64))
+
+
+def union(starts: I64, ends: I64) -> Intervals:
+    """Return the union of intervals, which may overlap and be in any order."""
+    not_empty = ends > starts
+    starts, ends = starts[not_empty], ends[not_empty]
+    if not len(starts):
+        return NOTHING
+    order = np.argsort(starts, kind="stable")
+    starts, reach = starts[order], np.maximum.accumulate(ends[order])
+    opens = np.append(True, starts[1:] > reach[:-1])
+    return Intervals(starts[opens], reach[np.append(opens[1:], True)])
+
+
+def length_in_groups(group: I64, starts: I64, ends: I64) -> int:
+    """Return the sum of the lengths of the unions of groups of intervals; `group` numbers them from 0, ascending."""
+    not_empty = ends > starts
+    group, starts, ends = group[not_empty], starts[not_empty], ends[not_empty]
+    order = np.lexsort((starts, group))
+    group, starts, ends = group[order], starts[order], ends[order]
+    by_end = np.argsort(ends)
+    rank = np.empty_like(by_end)
+    rank[by_end] = np.arange(len(ends))
+    # The furthest end so far in the group, by its rank: those of later groups are all larger.
+    before = group * len(ends)
+    reach = ends[by_end][np.maximum.accumulate(rank + before) - before]
+    opens = np.append(True, (group[1:] != group[:-1]) | (starts[1:] > reach[:-1]))[: len(ends)]
+    return int(np.sum(reach[np.append(opens[1:], True)[: len(ends)]]) - np.sum(starts[opens]))
+
+
+def intersect(a: Intervals, b: Intervals) -> Intervals:
+    """Return the intersection of two sets."""
+    # Each interval of b overlaps a run of intervals of a: those that end behind its start and start before its end.
+    first = np.searchsorted(a.ends, b.starts, "right")
+    last = np.searchsorted(a.starts, b.ends, "left")
+    counts = np.maximum(last - first, 0)
+    which_b = np.repeat(np.arange(len(counts)), counts)
+    which_a = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts) + np.repeat(first, counts)
+    return Intervals(np.maximum(a.starts[which_a], b.starts[which_b]), np.minimum(a.ends[which_a], b.ends[which_b]))
+
+
+def gaps(a: Intervals, start: int, end: int) -> Intervals:
+    """Return the times of [start, end) outside of a set."""
+    if end <= start:
+        return NOTHING
+    inside = intersect(a, Intervals(np.array([start]), np.array([end])))
+    starts, ends = np.append(start, inside.ends), np.append(inside.starts, end)
+    not_empty = ends > starts
+    return Intervals(starts[not_empty], ends[not_empty])
+
+
+def subtract(a: Intervals, b: Intervals) -> Intervals:
+    """Return the times of `a` outside of `b`."""
+    if not len(a.starts):
+        return NOTHING
+    return intersect(a, gaps(b, int(a.starts[0]), int(a.ends[-1])))
+
+
+def shares(a: Intervals, start: int, end: int, parts: int) -> list[float]:
+    """Return the share of each of the equal parts of [start, end), at least 1 ns each, that lies in a set."""
+    parts = min(parts, end - start)
+    edges = np.array([start + (end - start) * number // parts for number in range(parts + 1)], np.int64)
+    before = np.append(0, np.cumsum(a.ends - a.starts))
+    begun = np.searchsorted(a.starts, edges, "right")
+    behind = np.maximum(np.append(0, a.ends)[begun] - edges, 0)  # of the last interval that has started
+    shares: list[float] = (np.diff(before[begun] - np.where(begun > 0, behind, 0)) / np.diff(edges)).tolist()
+    return shares
+
+
+# -- Compute parents, depths and self times of slices, as the trace processor does for a `.pftrace` of traceconv -----
+
+NO_PARENT = -1
+_SMALL = 1 << 31
+
+
+class Nesting(Struct, frozen=True):
+    """The nesting of the slices of a laid-out trace; arrays with one value for each slice.
+
+    Attributes:
+        parent: the row of the slice around it on its track, NO_PARENT without one; of 4 bytes if that is enough.
+        depth: the number of slices around it.
+        self_ns: its duration minus the durations of the slices directly inside it, ns.
+    """
+
+    parent: Order
+    depth: I32
+    self_ns: I64
+
+
+def nesting_of(slices: Slices) -> Nesting:
+    """Return the nesting of slices that are sorted by track and start, longer first, and nested.
+
+    A slice of duration 0 contains none, and a slice that starts at the end of another one is not inside it. Rows are
+    nested in chunks, which takes little memory beside the result.
+    """
+    count = len(slices.ts)
+    parent = np.full(count, NO_PARENT, np.int32 if count < _SMALL else np.int64)
+    depth = np.zeros(count, np.int32)
+    self_ns = np.array(slices.dur, np.int64)
+    compiled = kernel.module("nesting")
+    if compiled is not None:
+        columns = map(np.ascontiguousarray, (slices.track, slices.ts, slices.dur))
+        compiled.nesting(*columns, parent, depth, self_ns)
+        return Nesting(parent, depth, self_ns)
+    around = np.empty(0, np.int64)  # the slices around the first row of a chunk: with them the chunk is complete
+    for chunk in chunks(count):
+        rows = np.concatenate([around, np.arange(chunk.start, chunk.stop)])
+        track, ts, dur = slices.track[rows].astype(np.int64), slices.ts[rows], slices.dur[rows]
+        level, above = _levels(track, ts, dur)
+        inner = np.flatnonzero(level[len(around) :]) + len(around)
+        depth[chunk] = level[len(around) :]
+        parent[rows[inner]] = rows[above[inner]]
+        np.subtract.at(self_ns, rows[above[inner]], dur[inner])
+        if chunk.stop < count:
+            around = rows[(track == slices.track[chunk.stop]) & (ts + dur > slices.ts[chunk.stop])]
+    return Nesting(parent, depth, self_ns)
+
+
+def _levels(track: I64, ts: I64, dur: I64) -> tuple[I64, I64]:
+    """Return depth and parent of each slice; the parent is undefined at depth 0."""
+    count = len(ts)
+    rows = np.arange(count)
+    depth = rows - _ended_before(track, ts, dur)
+    # Among the rows one level higher on the track, the last one before the row is its parent.
+    lane = track * (int(np.max(depth)) + 2) + depth
+    level = np.argsort(lane, kind="stable")
+    keys = lane * count + rows
+    parent: I64 = level[np.searchsorted(keys[level], keys - count) - 1]
+    return depth, parent
+
+
+def _ended_before(track: I64, ts: I64, dur: I64) -> I64:
+    """Return, for each row, the number of earlier rows on other tracks, or that end by its start."""
+    count = len(ts)
+    order = np.lexsort((np.arange(2 * count) >= count, np.concatenate([ts + dur, ts]), np.concatenate([track, track])))
+    ends_so_far = np.cumsum(order < count)
+    ended = np.empty(count, np.int64)
+    starts = order >= count
+    ended[order[starts] - count] = ends_so_far[starts]
+    # Slices of duration 0 with the same start that do not come before a row (itself included) also end at its start.
+    opens = np.append(True, (np.diff(track) != 0) | (np.diff(ts) != 0))
+    last = np.append(np.flatnonzero(opens)[1:], count)[np.cumsum(opens) - 1]
+    empty_so_far = np.append(0, np.cumsum(dur == 0))
+    result: I64 = ended - (empty_so_far[last] - empty_so_far[:-1])
+    return result
+
+
+# -- A trace as sections see it: the slices, with cached derived columns ---------------------------------------------
 
 Rows = npt.NDArray[np.intp]
 Some = Rows | slice
@@ -387,3 +552,24 @@ def interval_counters(trace: Trace) -> list[int]:
         return []
     counters = np.flatnonzero(tracks.column("kind") == TrackKind.COUNTER).tolist()
     return [at for at in counters if (one := patterns[tracks[at].source]) and re.fullmatch(one, tracks[at].name)]
+
+
+def table_by_stated_inputs(table: SliceTable) -> SliceTable:
+    """Return the table with the tracks of outputs of traceconv assigned to the inputs that these state."""
+    if not any(source.stated for source in table.trace.sources):
+        return table
+    uncut = table.uncut
+    if uncut is not None:
+        uncut = Uncut(table_by_stated_inputs(uncut.table), uncut.rows, uncut.window)
+    return replace(table, trace=_by_stated_inputs(table.trace), uncut=uncut)
+
+
+def _by_stated_inputs(trace: Trace) -> Trace:
+    frames = [replace(frame, named=frame.named and not _is_place(frame)) for frame in trace.frames]
+    return by_stated_inputs(trace).with_tables(frames=frames)
+
+
+def _is_place(frame: Frame) -> bool:
+    """Return whether the name of a frame is that of unknown code: an address, or an offset in its file."""
+    name = frame.name.removeprefix(posixpath.basename(frame.category))
+    return frame.name == "[unknown]" or re.fullmatch(r"\+?0x[0-9a-f]+", name) is not None

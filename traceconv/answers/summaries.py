@@ -1,7 +1,8 @@
-"""Compare the table of sums that a tool prints with the events of its run, if both are inputs; else list its rows."""
+"""The sections `overview`, `logs`, `memory` and `totals`: the inputs, their warnings and memory, and sums of tools."""
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -10,19 +11,252 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from traceconv.answers.nesting import NO_PARENT
+from traceconv.align.receipt import ReceiptLine
 from traceconv.answers.section import Cell, Column, Section, Unit, place_of
-from traceconv.answers.stated import by_stated_inputs
-from traceconv.answers.tables import Rows, SliceTable
+from traceconv.answers.slice_tables import NO_PARENT, Rows, SliceTable, table_by_stated_inputs
 from traceconv.io.shown import quantity
 from traceconv.model.arg_values import ABSENT, arg_values
 from traceconv.model.builder import TOTALS_ENDING
-from traceconv.model.counted import NUMBERS, ROWS
-from traceconv.model.inputs_of import inputs_of
+from traceconv.model.counted import NUMBERS, ROWS, SLICES, VALUES
+from traceconv.model.inputs_of import Inputs, inputs_of
 from traceconv.model.marks import TotalsMarks
-from traceconv.model.ordering import like_next, stable_order
+from traceconv.model.ordering import chunks, like_next, stable_order
+from traceconv.model.stated import by_stated_inputs
 from traceconv.model.times import LIMIT_NS
-from traceconv.model.trace import Trace
+from traceconv.model.trace import I64, Level, Trace, TrackKind
+
+# -- The section `overview`: the inputs with balance, clock, verdict and losses --------------------------------------
+
+_COLUMNS = (
+    Column("input", "input", Unit.TEXT),
+    Column("format", "format", Unit.TEXT),
+    Column("clock", "clock", Unit.TEXT),
+    Column("method", "placed by", Unit.TEXT, whole=True),
+    Column("verdict", "verdict", Unit.TEXT),
+    Column("bound_ns", "within", Unit.NS),
+    Column("start_ns", "start", Unit.NS),
+    Column("span_ns", "span", Unit.NS),
+    Column("tracks", "tracks", Unit.COUNT),
+    Column("slices", "slices", Unit.COUNT),
+    Column("lost", "lost", Unit.COUNT),
+)
+
+#: The most left-out files that are named, and inputs of an output of traceconv.
+_MOST_NAMED = 20
+
+
+def overview(trace: Trace, receipt: Sequence[ReceiptLine]) -> Section:
+    """Return a row for each input and clock; the events of an input are counted in its first row.
+
+    `start_ns` counts from the first event of the trace. Inputs without real times have no start and no span. A note
+    names the inputs that an output of traceconv states, with their slices.
+    """
+    section = Section("overview", _COLUMNS)
+    whole = trace.span()
+    by_input = by_stated_inputs(trace)
+    starts, ends, slices = _of_inputs(by_input)
+    stated = len(trace.sources)
+    tracks_of = np.bincount(trace.tracks.column("source"), minlength=stated)
+    for _, track in trace.tracks.special():
+        tracks_of[list({carried for _, carried, _ in track.carries} - {track.source})] += 1
+    for number, source in enumerate(trace.sources):
+        if source.stated:
+            own = slice(stated, stated := stated + len(source.stated))
+            starts[number] = min(starts[number], np.min(starts[own]))
+            ends[number] = max(ends[number], np.max(ends[own]))
+            made_of = [
+                f"{one.name} ({one.format}): {quantity(int(count), SLICES)}"
+                for one, count in zip(source.stated[:_MOST_NAMED], slices[own].tolist(), strict=False)
+            ]
+            more = len(source.stated) - _MOST_NAMED
+            section.notes.append(
+                f"{source.name}: made of {'; '.join(made_of)}{f'; and {more} more' if more > 0 else ''}"
+            )
+            slices[number] += np.sum(slices[own])
+        start, end = (None, None) if starts[number] > ends[number] else (int(starts[number]), int(ends[number]))
+        lines: list[ReceiptLine | None] = [line for line in receipt if line.file == source.name]
+        tracks = int(tracks_of[number])
+        events: tuple[int | None, ...] = (
+            None if start is None or whole is None else start - whole[0],
+            None if start is None or end is None else end - start,
+            tracks,
+            int(slices[number]),
+            source.diagnostics.lost,
+        )
+        for line in lines or [None]:
+            section.rows.append(
+                (
+                    source.name,
+                    source.format,
+                    line.clock if line else "",
+                    line.method if line else "not known" if tracks and not receipt else "nothing to place",
+                    line.verdict if line else "",
+                    line.bound_ns if line else None,
+                    *events,
+                )
+            )
+            events = (None,) * len(events)
+        section.notes += [f"{source.name}: {note}" for note in source.notes]
+    left_out = list(trace.left_out.items())
+    section.notes += [f"left out: {path}: {reason}" for path, reason in left_out[:_MOST_NAMED]]
+    if len(left_out) > _MOST_NAMED:
+        section.notes.append(f"left out: {len(left_out) - _MOST_NAMED} more files")
+    return section
+
+
+def _of_inputs(trace: Trace) -> tuple[I64, I64, I64]:
+    """Return the first and the last time (ns) of the events of each input, and the number of its slices.
+
+    The times are real ones; of an input without any, the first is after the last.
+    """
+    count = len(trace.sources)
+    starts, ends = np.full(count, np.iinfo(np.int64).max), np.full(count, np.iinfo(np.int64).min)
+    slices = np.zeros(count, np.int64)
+    in_time = SliceTable(trace).drawn_in_time
+    for name, table in trace.timed_tables():
+        inputs_of = Inputs(trace, name)
+        for rows in chunks(len(table.ts)):
+            inputs, ts = inputs_of.of(rows), table.ts[rows]
+            last = ts + table.dur[rows] if name == "slices" else ts
+            if name == "slices":
+                slices += np.bincount(inputs, minlength=count)
+            if np.any(untimed := ~in_time[table.track[rows]]):
+                inputs, ts, last = inputs[~untimed], ts[~untimed], last[~untimed]
+            np.minimum.at(starts, inputs, ts)
+            np.maximum.at(ends, inputs, last)
+        trace.forget()
+    return starts, ends, slices
+
+
+# -- The section `logs`: warnings and errors in the inputs, with their number ----------------------------------------
+
+_LOG_COLUMNS = (
+    Column("level", "level", Unit.TEXT),
+    Column("text", "text", Unit.TEXT),
+    Column("count", "count", Unit.COUNT),
+    Column("first_ns", "first", Unit.NS),
+    Column("input", "input", Unit.TEXT),
+)
+
+
+def logs(table: SliceTable) -> Section:
+    """Return a row for each text, level and input, from WARNING on, the most severe first.
+
+    `first_ns` counts from the first event of the trace; it is None if the entries have no real times.
+    """
+    trace, entries = table.trace, table.trace.logs
+    section = Section("logs", _LOG_COLUMNS)
+    source = inputs_of(trace, "logs")
+    silent = sorted(set(range(len(trace.sources))) - set(source.tolist()))
+    if not len(source):
+        section.notes.append("no input holds log entries")
+        return section
+    section.notes += [f"{trace.sources[number].name}: holds no log entries" for number in silent]
+    in_window = table.in_window(entries.ts)
+    rows = np.flatnonzero(in_window & (entries.level >= Level.WARNING))
+    if not len(rows):
+        section.notes.append(f"none of {np.count_nonzero(in_window)} log entries is a warning or an error")
+        return section
+    stated = by_stated_inputs(trace)
+    of_stated = inputs_of(stated, "logs")[rows]
+    keys = np.stack((-entries.level[rows].astype(np.int64), entries.text[rows].astype(np.int64), of_stated))
+    groups, numbers, counts = np.unique(keys, axis=1, return_inverse=True, return_counts=True)
+    in_time = table.drawn_in_time[entries.track[rows]]
+    first = np.full(len(counts), np.iinfo(np.int64).max)
+    np.minimum.at(first, numbers.reshape(-1), entries.ts[rows])
+    known = np.zeros(len(counts), bool)
+    known[numbers.reshape(-1)[in_time]] = True
+    first -= table.start
+    for at in np.lexsort((first, -counts, groups[0])).tolist():
+        level, text, number = groups[:, at].tolist()
+        name = Level(-level).name.lower()
+        begin = int(first[at]) if known[at] else None
+        section.rows.append((name, trace.strings[text], int(counts[at]), begin, stated.sources[number].name))
+    if not all(known):
+        section.notes.append("an empty time: the input states none")
+    return section
+
+
+# -- The section `memory`: the peaks of allocated memory -------------------------------------------------------------
+
+_MEMORY_COLUMNS = (
+    Column("counter", "counter", Unit.TEXT),
+    Column("peak_bytes", "peak", Unit.BYTES),
+    Column("peak_at_ns", "first at", Unit.NS),
+    Column("first_bytes", "first", Unit.BYTES),
+    Column("last_bytes", "last", Unit.BYTES),
+    Column("values", "values", Unit.COUNT),
+    Column("input", "input", Unit.TEXT, spare=True),
+)
+
+
+def memory(table: SliceTable) -> Section:
+    """Return a row for each counter of memory, the largest peak first, and the peaks that tables of sums state.
+
+    The formats of the inputs declare the counters. `peak_at_ns` is the first time of the peak, from the first event of
+    the trace, None if the input states no times. Sums cannot be divided: with a window, those of tables are left out.
+    """
+    trace, counters = table.trace, table.trace.counters
+    section = Section("memory", _MEMORY_COLUMNS)
+    order = np.lexsort((np.arange(len(counters.ts)), counters.ts, counters.track))
+    bounds = np.searchsorted(counters.track[order], np.arange(len(trace.tracks) + 1)).tolist()
+    telling: set[int] = set()
+    rows: list[tuple[Cell, ...]] = []
+    for number, track in enumerate(trace.tracks):
+        source = trace.sources[track.source]
+        of_counter = order[bounds[number] : bounds[number + 1]]
+        if track.kind is not TrackKind.COUNTER or not len(of_counter) or not source.marks.memory:
+            continue
+        if not re.fullmatch(source.marks.memory, track.name):
+            continue
+        telling.add(track.source)
+        whole = of_counter[counters.is_integer[of_counter] == 1]
+        if len(whole) < len(of_counter):
+            section.notes.append(
+                f"{table.title(number)}: left out: {quantity(len(of_counter) - len(whole), VALUES)} not in whole bytes"
+            )
+        if not len(whole):
+            continue
+        times, inside = counters.ts[whole], len(whole)
+        if window := table.window:
+            # The value at the start of the window was set before it.
+            first, last = np.searchsorted(times, (window.start, window.end)).tolist()
+            inside = last - first
+            first -= first > 0 and (not inside or int(times[first]) > window.start)
+            whole, times = whole[first:last], np.maximum(times[first:last], window.start)
+            if not len(whole):
+                section.notes.append(f"{table.title(number)}: has no value before the end of the window")
+                continue
+        values = counters.integer[whole]
+        top = int(np.argmax(values))
+        ends = (int(values[0]), int(values[-1]))
+        at = int(times[top]) - table.start if table.drawn_in_time[number] else None
+        rows.append((table.title(number), int(values[top]), at, *ends, inside, table.input_of(number)))
+    of_sums = stated_peaks(table)
+    telling |= {trace.tracks[one.track].source for one in of_sums}
+    if table.window is None:
+        for one in of_sums:
+            name, source = f"{title(table, one.track)} / {one.name}", trace.sources[trace.tracks[one.track].source]
+            rows.append((name, one.peak, None, None, None, one.changes, source.name))
+    else:
+        names = dict.fromkeys(trace.sources[trace.tracks[one.track].source].name for one in of_sums)
+        section.notes += [f"{name}: its sums cannot be divided: they are left out" for name in names]
+    section.rows = sorted(rows, key=lambda row: (-int(row[1] or 0), str(row[0])))
+    silent = [source.name for number, source in enumerate(trace.sources) if number not in telling]
+    if not telling:
+        section.notes.append("no input tells how much memory is held")
+        return section
+    section.notes += [f"{name}: does not tell how much memory is held" for name in silent]
+    if rows:
+        section.notes.append(
+            "a peak between two values is not seen; counters may count the same memory: they do not add up"
+        )
+    if any(row[2] is None for row in rows):
+        section.notes.append("an empty time: the input states none")
+    return section
+
+
+# -- Compare the table of sums that a tool prints with the events of its run, if both are inputs; else list its rows -
 
 #: The relative tolerance: tools print four digits or more.
 _CLOSE = 5e-4
@@ -147,7 +381,7 @@ def _tables_of_sums(table: SliceTable) -> tuple[SliceTable, dict[int, list[_Row]
     inputs = [one for source in table.trace.sources for one in (source.stated or (source,))]
     if not any(one.marks.totals for one in inputs):
         return table, {}
-    table = by_stated_inputs(table)
+    table = table_by_stated_inputs(table)
     return table, _printed(table, [number for number, one in enumerate(table.trace.sources) if one.marks.totals])
 
 

@@ -1,0 +1,384 @@
+"""Windows of time: parse `ProfilerStep#3`, `ProfilerStep#2..4` or `1.5ms..20ms`, and cut or trim a trace to one."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
+from typing import NoReturn
+
+import numpy as np
+import numpy.typing as npt
+
+from traceconv.align.constraint_parser import input_named, names_several
+from traceconv.answers.operations import rounded
+from traceconv.answers.owners import Owners
+from traceconv.answers.section import Window
+from traceconv.answers.slice_tables import Rows, SliceTable, Uncut, interval_counters
+from traceconv.errors import UsageError
+from traceconv.io.shown import quantity
+from traceconv.model.counted import COUNTER_VALUES, FLOWS, INSTANTS, LOG_ENTRIES, SAMPLES, SLICES
+from traceconv.model.diagnostics import skipped
+from traceconv.model.inputs_of import inputs_of
+from traceconv.model.layout import drop_unused_tracks
+from traceconv.model.numbers import is_digits, whole
+from traceconv.model.times import LIMIT_NS, format_option, format_time, parse_duration
+from traceconv.model.trace import TIMED, Counters, Flows, Slices, SourceInfo, Trace, take
+
+# -- Parse the window of time of tables: `ProfilerStep#3`, `ProfilerStep#2..ProfilerStep#4` or `1.5ms..20ms` ---------
+
+#: The option that states a window, for messages.
+OPTION = "--between"
+_HINT = "the name of a slice, or an interval: 'ProfilerStep#2..ProfilerStep#4', '1.5ms..20ms', '1.5ms..'"
+_QUOTED = r""""(?:[^"]|"")*"|'(?:[^']|'')*'"""
+#: The first end is as short as possible: `a..b..c` is from `a` to `b..c`.
+_INTERVAL = re.compile(rf"\s*+(?P<first>{_QUOTED}|(?:.*?\S)??)\s*+\.\.\s*+(?P<last>{_QUOTED}|(?:.*\S)?)\s*+", re.DOTALL)
+_NUMBERED = re.compile(r"(?P<name>.*)\[(?P<number>[0-9]{1,18})\]", re.DOTALL)
+_BEFORE_NUMBER = re.compile(r"(.*[^0-9])[0-9]+", re.DOTALL)
+_CLOCK_TIME = re.compile(r"[+-]?[0-9]{1,19}")
+_LIKE_A_TIME = re.compile(r"[+-]?[0-9.]+([eE][+-]?[0-9]+)?\s*([a-zµ]{1,3})?")
+
+
+@dataclass(frozen=True, slots=True)
+class _End:
+    """One end of an interval, or the name of a slice that is the window: its text, and its position in `whole`."""
+
+    text: str
+    at: int
+    whole: str
+    option: str
+
+    def fail(self, problem: str, hint: str = _HINT) -> NoReturn:
+        """Raise UsageError with the position."""
+        raise UsageError(f"{self.option}: {problem}, at character {self.at + 1} of {self.whole!r}", hint=hint)
+
+    def time(self, origin: int) -> int | None:
+        """Return the time (ns on the clock of the trace) if the text is a time; None if it is a name.
+
+        Args:
+            origin: the zero of times with a unit, ns.
+        """
+        if not _LIKE_A_TIME.fullmatch(self.text):
+            return None
+        try:
+            time = whole(self.text) if _CLOCK_TIME.fullmatch(self.text) else origin + parse_duration(self.text)
+        except ValueError as error:
+            self.fail(str(error))
+        if abs(time) > LIMIT_NS:
+            self.fail(f"time out of range: {self.text!r}")
+        return time
+
+    def rows(self, table: SliceTable) -> Rows:
+        """Return the rows of the slices with the name; the name may be quoted, and `NAME[2]` is the second one."""
+        name = self.text
+        if re.fullmatch(_QUOTED, name):
+            name = name[1:-1].replace(name[0] * 2, name[0])
+        rows = _of_name(table, name)
+        if len(rows) or not (match := _NUMBERED.fullmatch(name)):
+            return rows
+        rows, number = _of_name(table, match["name"]), whole(match["number"])
+        if len(rows) and not 1 <= number <= len(rows):
+            name, last = match["name"], f"{match['name']}[{len(rows)}]"
+            named = f"{name!r} is the name of {quantity(len(rows), SLICES)}"
+            self.fail(f"{named}: {f'{name}[1]'!r} is the first, {last!r} the last")
+        return rows[number - 1 : number] if len(rows) else rows
+
+    def edge(self, table: SliceTable, side: int) -> int:
+        """Return the start (side 0) or the end (side 1) of the only slice with the name, ns."""
+        rows = self.rows(table)
+        if not len(rows):
+            near = table.near_names(self.text)
+            hint = f"near it: {', '.join(map(repr, near))}" if near else _HINT
+            self.fail(f"no slice is named {self.text!r}", hint)
+        if len(rows) > 1:
+            first, last = f"{self.text}[1]", f"{self.text}[{len(rows)}]"
+            self.fail(
+                f"{len(rows)} slices are named {self.text!r}",
+                f"{first!r} is the first, {last!r} the last one, '{first}..{last}' from one to the other",
+            )
+        if side and not table.timed[rows[0]]:
+            self.fail(
+                f"the duration of {self.text!r} was not recorded", f"'{self.text}..' lasts until the end of the trace"
+            )
+        return int(table.ends(rows)[0] if side else table.trace.slices.ts[rows[0]])
+
+
+def check_between(text: str, option: str = OPTION) -> None:
+    """Raise UsageError, with the name of the option, if a window has invalid times."""
+    for end in _ends(text, option):
+        end.time(0)
+
+
+def window_of(table: SliceTable, text: str, option: str = OPTION) -> Window:
+    """Parse a window.
+
+    Args:
+        table: the table, whose recorded slices can be named.
+        text: the name of a slice, or two ends with `..` between: each a name, a time with a unit from the start of the
+            trace, an integer in ns on the clock of the trace, or nothing for the start or the end of the trace. Between
+            names, the window goes from the start of the first slice to the end of the last one. The number of the last
+            one is enough: `step 2..4`.
+        option: the option, for messages.
+
+    Raises:
+        UsageError: an end is invalid, only one of two times has a unit, a name has no slice or several, or the window
+            is empty.
+    """
+    whole = _End(text, 0, text, option)
+    ends = [whole] if len(_of_name(table, text)) else _ends(text, option)
+    if len(ends) == 1:
+        start, end = whole.edge(table, 0), whole.edge(table, 1)
+    else:
+        span = table.trace.span() or (0, 0)
+        ends[1] = _numbered(table, *ends)
+        _refuse_one_unit(table, ends)
+        start, end = (_instant(table, one, side) if one.text else span[side] for side, one in enumerate(ends))
+    if end <= start:
+        first, last = (format_option(instant - table.start) for instant in (start, end))
+        bare = [one.text for one in ends if _CLOCK_TIME.fullmatch(one.text) and not len(one.rows(table))]
+        problem = f"nothing lies between {first} and {last} from the start"
+        if bare:
+            if all(one.text in bare for one in ends):
+                problem = f"nothing lies between {ends[0].text} ns and {ends[-1].text} ns"
+            whole.fail(problem, f"{bare[-1]} has no unit, so it is ns on the clock of the trace; from the start: 1.5ms")
+        whole.fail(problem)
+    return Window(text, start, end, table.start)
+
+
+def _ends(text: str, option: str) -> list[_End]:
+    """Return the two ends of an interval; the whole text if it is not an interval."""
+    match = None if re.fullmatch(_QUOTED, text) else _INTERVAL.fullmatch(text)
+    if match is None:
+        return [_End(text, 0, text, option)]
+    return [_End(match[name], match.start(name), text, option) for name in ("first", "last")]
+
+
+def _numbered(table: SliceTable, first: _End, last: _End) -> _End:
+    """Return the last end of an interval; of `step 2..4` it is `step 4`, if that is a slice or 4 ns lies before."""
+    match = _BEFORE_NUMBER.fullmatch(first.text)
+    if match and is_digits(last.text) and len(rows := first.rows(table)) and not len(last.rows(table)):
+        named = replace(last, text=match[1] + last.text)
+        is_time = _CLOCK_TIME.fullmatch(last.text) and whole(last.text) > table.trace.slices.ts[rows[0]]
+        if len(named.rows(table)) or not is_time:
+            return named
+    return last
+
+
+def _refuse_one_unit(table: SliceTable, ends: Sequence[_End]) -> None:
+    """Raise UsageError if one end is a time with a unit and the other is without: they count from different zeros."""
+    times = [one for one in ends if _LIKE_A_TIME.fullmatch(one.text) and not len(one.rows(table))]
+    bare = [one for one in times if _CLOCK_TIME.fullmatch(one.text)]
+    if len(bare) == 1 and len(times) == 2:
+        (other,) = (one for one in times if one is not bare[0])
+        unit = other.text.lstrip("+-.0123456789eE").strip()
+        bare[0].fail(
+            f"{bare[0].text!r} has no unit, but {other.text!r} has one",
+            f"times from the start of the trace need a unit: {bare[0].text}{unit}; "
+            "without a unit, both are ns on the clock of the trace",
+        )
+
+
+def _instant(table: SliceTable, end: _End, side: int) -> int:
+    """Return the time (ns) of an end of an interval; for a slice its start on side 0, its end on side 1."""
+    time = None if len(end.rows(table)) else end.time(table.start)
+    return end.edge(table, side) if time is None else time
+
+
+def _of_name(table: SliceTable, name: str) -> Rows:
+    """Return the rows of the recorded slices of a name, or of a name in a `.pftrace`, in order of time."""
+    rows = table.recorded[table.named(re.escape(name))[table.recorded]]
+    if not len(rows):
+        names, texts = table.drawn_names
+        numbers = [number for number, text in enumerate(texts) if text == name]
+        rows = table.recorded[np.isin(names[table.recorded], numbers)]
+    return rows[np.argsort(table.trace.slices.ts[rows], kind="stable")]
+
+
+# -- Cut a trace to a window of time, for `layers` and `stacks` with `--between` -------------------------------------
+
+
+def cut(table: SliceTable, window: Window) -> SliceTable:
+    """Return the part of a trace in a window.
+
+    Slices that cross its edges are cut; those that start before it lose their args, which are about the whole slice.
+    Calls of primitives stay whole, and are kept if their middle is in the window. Counts of intervals are divided by
+    time. The results for two adjacent windows add up to those of the joint window.
+    """
+    trace = table.trace
+    slices, rows = _slices(table, window)
+    return SliceTable(
+        replace(
+            trace,
+            slices=slices,
+            flows=flows_among(trace.flows, rows, len(trace.slices.ts)),
+            counters=_counters(table, window),
+            samples=take(trace.samples, np.flatnonzero(window.holds(trace.samples.ts))),
+        ),
+        uncut=Uncut(table, rows, window),
+    )
+
+
+def _slices(table: SliceTable, window: Window) -> tuple[Slices, Rows]:
+    """Return the slices, and their rows in the trace."""
+    trace, slices = table.trace, table.trace.slices
+    owners = np.zeros(len(slices.ts), bool)
+    owners[Owners(table).rows] = True
+    whole = np.zeros(len(slices.ts), bool)
+    for number, source in enumerate(trace.sources):
+        of_input = table.of_source(number)
+        if source.marks.primitives is not None and not np.any(of_input & owners):
+            whole |= of_input & table.of_categories(source.marks.primitives.calls)
+    starts, ends = np.maximum(slices.ts, window.start), np.minimum(slices.ts + slices.dur, window.end)
+    inside = (starts < ends) | window.holds(slices.ts)
+    rows = np.flatnonzero(np.where(whole, window.holds(slices.ts + slices.dur // 2), inside))
+    starts, lasting = np.where(whole, slices.ts, starts)[rows], np.where(whole, slices.dur, ends - starts)[rows]
+    chosen = take(slices, rows)
+    begun_before = chosen.ts < starts
+    return replace(chosen, ts=starts, dur=lasting, args_len=np.where(begun_before, np.int32(0), chosen.args_len)), rows
+
+
+def flows_among(flows: Flows, rows: Rows, count: int) -> Flows:
+    """Return the flows between kept slices, by their new rows."""
+    new = np.full(count, -1, np.int64)
+    new[rows] = np.arange(len(rows))
+    left = take(flows, np.flatnonzero((new[flows.from_slice] >= 0) & (new[flows.to_slice] >= 0)))
+    return replace(left, from_slice=new[left.from_slice], to_slice=new[left.to_slice])
+
+
+def _counters(table: SliceTable, window: Window) -> Counters:
+    """Return the counters, with counts of intervals cut to the window.
+
+    Integer counts stay integers: the part up to a time is rounded half to even.
+    """
+    trace, counters = table.trace, table.trace.counters
+    is_counted = np.isin(counters.track, interval_counters(trace))
+    order = np.flatnonzero(is_counted)[np.lexsort((counters.ts[is_counted], counters.track[is_counted]))]
+    values = take(counters, order)
+    ends = np.append(values.ts[1:], values.ts[-1:])
+    last = np.append(np.diff(values.track) != 0, True)[: len(ends)]
+    ends = np.where(last, values.ts, ends)
+    starts, until = (np.clip(edge, window.start, window.end) for edge in (values.ts, ends))
+    lasting = np.maximum(ends - values.ts, 1)
+    before, after = (edge - values.ts for edge in (starts, until))
+    point = (ends == values.ts) & window.holds(values.ts)  # of unknown duration: the count belongs to its time
+    integer = np.array(
+        [
+            value if whole else rounded(value * two, of) - rounded(value * one, of)
+            for value, one, two, of, whole in zip(
+                *(column.tolist() for column in (values.integer, before, after, lasting, point)), strict=True
+            )
+        ],
+        np.int64,
+    )
+    value = np.where(point, values.value, values.value * ((after - before) / lasting))
+    some = (until > starts) | point
+    parts = replace(values, ts=starts, integer=integer, value=np.where(values.is_integer == 1, integer, value))
+    kept = take(parts, np.flatnonzero(some))
+    # A count lasts up to the next value: a zero ends the last one.
+    closing = take(replace(parts, ts=until, integer=integer * 0, value=value * 0), np.flatnonzero(some & ~point))
+    joined = Counters(*(np.append(getattr(kept, one.name), getattr(closing, one.name)) for one in fields(Counters)))
+    return take(joined, np.lexsort((np.arange(len(joined.ts)) < len(kept.ts), joined.ts, joined.track)))
+
+
+# -- Trim a trace to a window of time: `--trim` ----------------------------------------------------------------------
+
+_TRIM_OPTION = "--trim"
+OUTSIDE = skipped("trim.outside", "events outside of the time that --trim asks for")
+
+Chosen = npt.NDArray[np.bool_]
+
+
+def check_trim(text: str, files: Sequence[str]) -> None:
+    """Raise UsageError if a window has invalid times and is not one of the files, or is the name of several files."""
+    if text and _input(text, files) is None:
+        check_between(text, _TRIM_OPTION)
+
+
+def trimmed(trace: Trace, text: str) -> Trace:
+    """Return the part of a trace in a window; its inputs count the rest as skipped by design.
+
+    Slices that cross its edges stay whole, and the counter values that hold at its start are kept. Flows are kept if
+    both of their slices are.
+
+    Args:
+        trace: a trace on one clock, as `merge` returns it. Its inputs count the events left out.
+        text: a window in the form of `report --between`, or an input: from its first to its last time.
+
+    Raises:
+        UsageError: there is no such window, or it has no events.
+    """
+    window = _window(trace, text)
+    slices, ends = trace.slices, trace.slices.ts + trace.slices.dur
+    kept = {name: window.holds(table.ts) for name, table in trace.timed_tables()}
+    kept["slices"] |= (slices.ts < window.start) & (ends > window.start)
+    if not any(np.any(chosen) for chosen in kept.values()):
+        first, last = (format_time(instant - window.origin) for instant in (window.start, window.end))
+        raise UsageError(f"{_TRIM_OPTION} {text!r}: nothing was recorded from {first} to {last} after the start")
+    kept["counters"] |= _holding(trace.counters, window)
+    rows = np.flatnonzero(kept["slices"])
+    flows = flows_among(trace.flows, rows, len(ends))
+    of_flows = kept["slices"][trace.flows.from_slice] & kept["slices"][trace.flows.to_slice]
+    _count(trace, kept | {"flows": of_flows})
+    tables = {name: take(table, np.flatnonzero(kept[name])) for name, table in trace.timed_tables()}
+    return drop_unused_tracks(trace.with_tables(**tables, flows=flows))
+
+
+def _input(text: str, files: Sequence[str]) -> int | None:
+    """Return the number of the input with a name, None without one. Raises UsageError if several have it."""
+    try:
+        return input_named(text, files, _TRIM_OPTION)
+    except UsageError:
+        if names_several(text, files):
+            raise
+        return None
+
+
+def _window(trace: Trace, text: str) -> Window:
+    table = SliceTable(trace)
+    number = _input(text, [source.path or source.name for source in trace.sources])
+    if number is None:
+        return window_of(table, text, _TRIM_OPTION)
+    starts, ends = [], []
+    for name, events in trace.timed_tables():
+        own = np.flatnonzero(inputs_of(trace, name) == number)
+        if len(own):
+            starts.append(int(np.min(events.ts[own])))
+            ends.append(int(np.max((events.ts + events.dur if name == "slices" else events.ts)[own])))
+    if not starts:
+        raise UsageError(f"{_TRIM_OPTION} {text}: this input has no events")
+    return Window(text, min(starts), max(ends) + 1, table.start)
+
+
+def _holding(counters: Counters, window: Window) -> Chosen:
+    """Return a mask of the counter values that hold at the start of the window: the last one before, by track."""
+    before = np.flatnonzero(counters.ts < window.start)
+    last = np.append(np.diff(counters.track[before]) != 0, True)[: len(before)]
+    holding = np.zeros(len(counters.ts), bool)
+    holding[before[last]] = True
+    return holding
+
+
+def _count(trace: Trace, kept: dict[str, Chosen]) -> None:
+    """Count the rows that are left out of each input, and in its balance the events without any remaining row."""
+    labels = dict(zip((*TIMED, "flows"), (SLICES, INSTANTS, COUNTER_VALUES, SAMPLES, LOG_ENTRIES, FLOWS), strict=True))
+    sources = {name: inputs_of(trace, name) for name in kept}
+    for number, source in enumerate(trace.sources):
+        of_source = {name: sources[name] == number for name in kept}
+        gone = {name: int(np.sum(mine & ~kept[name])) for name, mine in of_source.items()}
+        if any(gone.values()):
+            left_out = ", ".join(quantity(count, labels[name]) for name, count in gone.items() if count)
+            without = _origins(trace, {name: mine & ~kept[name] for name, mine in of_source.items()})
+            left = _origins(trace, {name: mine & kept[name] for name, mine in of_source.items()})
+            _leave_out(source, left_out, sum(gone.values()), len(without - left))
+
+
+def _origins(trace: Trace, chosen: dict[str, Chosen]) -> set[int]:
+    """Return the origins of the chosen rows: the numbers of events in their input."""
+    return {origin for name, rows in chosen.items() for origin in getattr(trace, name).origin[rows].tolist()}
+
+
+def _leave_out(source: SourceInfo, left_out: str, rows: int, events: int) -> None:
+    events = min(events, source.balance.written)
+    source.problem(OUTSIDE, left_out, count=rows, skipped=events)
+    source.balance.written -= events
+    source.balance.skipped[OUTSIDE.skipped] += events
