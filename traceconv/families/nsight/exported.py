@@ -221,26 +221,16 @@ THREAD_TABLES: Final = {
     "SYSCALL": "syscall",
     "CUDNN_EVENTS": "cudnn",
     "CUBLAS_EVENTS": "cublas",
-    "MPI_P2P_EVENTS": "mpi",
-    "MPI_COLLECTIVES_EVENTS": "mpi",
-    "MPI_START_WAIT_EVENTS": "mpi",
-    "MPI_OTHER_EVENTS": "mpi",
-    "UCP_SUBMIT_EVENTS": "ucp",
-    "UCP_PROGRESS_EVENTS": "ucp",
-    "UCP_EVENTS": "ucp",
+    **{f"MPI_{kind}_EVENTS": "mpi" for kind in ("P2P", "COLLECTIVES", "START_WAIT", "OTHER")},
+    **dict.fromkeys(("UCP_SUBMIT_EVENTS", "UCP_PROGRESS_EVENTS", "UCP_EVENTS"), "ucp"),
     "OPENGL_API": "opengl",
     "VULKAN_API": "vulkan",
     "DX12_API": "dx12",
     "OPENMP": "openmp",
-    "CUPTI_ACTIVITY_KIND_OPENACC_DATA": "openacc",
-    "CUPTI_ACTIVITY_KIND_OPENACC_LAUNCH": "openacc",
-    "CUPTI_ACTIVITY_KIND_OPENACC_OTHER": "openacc",
+    **{f"CUPTI_ACTIVITY_KIND_OPENACC_{kind}": "openacc" for kind in ("DATA", "LAUNCH", "OTHER")},
     "CUDA_HOST_CALLBACK": "cuda_host_callback",
-    "CUDA_GRAPH_NODE_EVENTS": "cuda_graph",
-    "CUDA_GRAPH_EVENTS": "cuda_graph",
-    "PROFILER_OVERHEAD": "overhead",
-    "CUPTI_ACTIVITY_KIND_OVERHEAD": "overhead",
-    "CUPTI_ACTIVITY_KIND_JIT": "overhead",
+    **dict.fromkeys(("CUDA_GRAPH_NODE_EVENTS", "CUDA_GRAPH_EVENTS"), "cuda_graph"),
+    **dict.fromkeys(("PROFILER_OVERHEAD", "CUPTI_ACTIVITY_KIND_OVERHEAD", "CUPTI_ACTIVITY_KIND_JIT"), "overhead"),
 }
 #: Tables that hold the call stacks of others, by the column that leads there.
 CALL_STACKS: Final = {
@@ -516,12 +506,7 @@ class Tracks:
     def group(self, title: str, number: Any = None, *, description: str = "") -> TrackId:
         """Return a track of the machine, or of the process of a global id; 0 is not a process."""
         parent = self.process(number) if isinstance(number, int) and pid_of(number) else NO_TRACK
-        track = self._known_tracks.get(("group", parent, title))
-        if track is None:
-            track = self._known_tracks["group", parent, title] = self._out.tracks.add(
-                title, parent, description=description
-            )
-        return track
+        return self.part_of(parent, title, description=description)
 
     def metrics_of(self, number: Any) -> TrackId:
         """Return the parent of the metrics of a GPU: all share a group, as such groups are shown before processes."""
