@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 
@@ -162,12 +162,15 @@ _decode_counted = msgspec.json.Decoder(_Counted).decode
 _COUNTED = "counter_collection"
 
 
-class _Pass(NamedTuple):
+class _Pass(msgspec.Struct, array_like=True):
     """What a pass counted: the record of the dispatch, its number in the file, and the sum of each counter."""
 
     record: _Record
     number: int
     values: dict[str, int | float]
+
+
+_decode_pass = msgspec.msgpack.Decoder(_Pass).decode
 
 
 class _Sdk:
@@ -183,7 +186,7 @@ class _Sdk:
         self._markers = {entry.key: entry.value for entry in process.strings.marker_api}
         self._names = process.strings.buffer_records
         self._counters = {counter.id.handle: counter.name for counter in process.counters}
-        self._passes: dict[int, list[_Pass]] = {}  # by dispatch
+        self._passes: dict[int, list[bytes]] = {}  # by dispatch; encoded, they take a fifth of the memory
 
     def read(self) -> None:
         out = self._out
@@ -208,7 +211,8 @@ class _Sdk:
                 self._record(group, record, number)
                 out.balance.written += 1
         for passes in list(self._passes.values()):  # without --kernel-trace
-            self._record(_COUNTED, passes[0].record, passes[0].number)
+            counted = _decode_pass(passes[0])
+            self._record(_COUNTED, counted.record, counted.number)
             out.balance.written += 1
         self._tracks.flows()
 
@@ -224,7 +228,8 @@ class _Sdk:
                 self._out.problem(UNKNOWN_NAME, number, f"counter {count.counter_id.handle}")
                 name = f"counter {count.counter_id.handle}"
             values[name] = values.get(name, 0) + count.value
-        self._passes.setdefault(kernel.dispatch_info.dispatch_id, []).append(_Pass(kernel, number, values))
+        encoded = msgspec.msgpack.encode(_Pass(kernel, number, values))
+        self._passes.setdefault(kernel.dispatch_info.dispatch_id, []).append(encoded)
 
     def _record(self, group: str, record: _Record, number: int) -> None:
         dur = record.end_timestamp - record.start_timestamp
@@ -262,7 +267,7 @@ class _Sdk:
         args |= {f"workgroup_{axis}": size for axis, size in dispatch.workgroup_size.items()}
         args |= {f"grid_{axis}": size for axis, size in dispatch.grid_size.items()}
         counts: dict[str, int | float] = {}
-        for counted in self._passes.pop(dispatch.dispatch_id, ()):
+        for counted in map(_decode_pass, self._passes.pop(dispatch.dispatch_id, ())):
             counts |= counted.values | counts  # of a counter in several passes the first one is used
             if counted.number != number:
                 self._out.balance.merged[COUNTERS_OF_KERNELS] += 1

@@ -23,6 +23,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from sys import intern
 from typing import Any, ClassVar
 
 import msgspec
@@ -195,7 +196,7 @@ class _Reader:
         self._source = source
         self._headings: list[_Heading] = []
         self._track = out.tracks.totals("Nsight Compute", description=_HELP)
-        self._kernels: dict[tuple[Any, ...], _Kernel] = {}  # by heading and cells of the launch
+        self._kernels: dict[str, _Kernel] = {}  # by heading and cells of the launch
         self._mark = "."
         self._lines = TextLines(out)
         self._messages: dict[str, None] = {}
@@ -264,7 +265,8 @@ class _Reader:
         elif heading.is_raw and not self._kernels:  # nothing else of it follows
             self._write(self._joined(None, heading, row, number))
         else:  # on the page of raw metrics each launch has one row
-            launch = (number,) if heading.is_raw else (heading.number, *(row[at] for at in heading.launch_at))
+            cells = [number] if heading.is_raw else [heading.number, *(row[at] for at in heading.launch_at)]
+            launch = "\n".join(map(str, cells))
             self._kernels[launch] = self._joined(self._kernels.get(launch), heading, row, number)
 
     def _joined(self, kernel: _Kernel | None, heading: _Heading, row: list[str], number: int) -> _Kernel:
@@ -411,7 +413,7 @@ def _first(text: str) -> str:
 
 
 def _key(metric: str, unit: str) -> str:
-    return f"{metric} ({unit})" if unit else metric
+    return intern(f"{metric} ({unit})" if unit else metric)  # one text for all kernels
 
 
 def _launch_value(name: str, text: str) -> Any:
