@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +15,13 @@ from traceconv import cli
 from traceconv.api import read
 from traceconv.families import rocprof
 from traceconv.families.rocprof import NOT_EXACT
+from traceconv.io.source import Source
+from traceconv.io.spill import Memory
+from traceconv.model import columns, tables
 from traceconv.model.arg_bytes import Args
+from traceconv.model.columns import Column
+from traceconv.model.dump import dump
+from traceconv.reading import read_recognised, recognise
 
 HEADING = "Kernel_Name,Counter_Name,Counter_Value,Dispatch_Id,Agent_Id,Queue_Id,Start_Timestamp,End_Timestamp,VGPR"
 
@@ -60,6 +67,29 @@ def test_counters_of_a_dispatch_in_any_order(tmp_path: Path) -> None:
     balance = trace.sources[0].balance
     assert balance.even
     assert (balance.written, balance.merged["further counters of a kernel"]) == (4, 3)
+
+
+def test_rows_of_counters_in_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Made by hand: the rows spilled as often as possible give the trace of the rows in memory."""
+    chance = random.Random(1)
+    rows = [
+        f"k{n % 3},C{chance.randint(0, 4)},{n},{(dispatch := chance.randint(0, 40))},{dispatch % 3},1,{n + 1},{n + 9},8"
+        for n in range(300)
+    ]
+    path = tmp_path / "1_counter_collection.csv"
+    path.write_text("\n".join([HEADING, *rows]) + "\n")
+    expected = dump(read(path))
+    with monkeypatch.context() as patch:
+        patch.setattr(columns, "_MOST_KEPT", 299)
+        assert dump(read(path)) == expected
+    spilled: list[int] = []
+    spill = Column.spill
+    monkeypatch.setattr(Column, "spill", lambda column: (spilled.append(len(column)), spill(column))[1])
+    monkeypatch.setattr(tables, "_WORTH_A_FILE", 1)
+    monkeypatch.setattr(tables, "_ROWS_BETWEEN_LOOKS", 7)
+    assert dump(read_recognised(recognise(Source(path)), {}, memory=Memory(1))) == expected
+    assert 7 in spilled
+    assert 294 in spilled
 
 
 V1_COLUMNS = "Index,KernelName,gpu-id,queue-id,queue-index,pid,tid,grd,wgr,lds,scr,vgpr,sgpr,fbar"

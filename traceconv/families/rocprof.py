@@ -27,10 +27,14 @@ begin_ts_file.txt, if there is one. The args hold the times that were measured, 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import groupby
+from operator import itemgetter
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 from msgspec import structs
 
 from traceconv.families.chrome import document
@@ -42,14 +46,18 @@ from traceconv.families.common.text_lines import csv_rows
 from traceconv.families.importer import Match
 from traceconv.families.rocprof_sdk import BAD_ROW, Tracks, read_sdk
 from traceconv.io.source import Head, Source
+from traceconv.io.spill import forget as forget_mapping
 from traceconv.model.arg_bytes import Args
+from traceconv.model.args import AnyArgs, join_args
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import BOOTTIME, NO_TIME, ClockDomain, Run, Zero
+from traceconv.model.columns import Column, kept_rows
 from traceconv.model.counted import BLANK_LINES, FURTHER_COUNTERS, HEADINGS, ROWS
 from traceconv.model.diagnostics import noted, skipped
 from traceconv.model.marks import GPU_MARKS, CountMarks, FormatMarks, TotalsMarks
 from traceconv.model.never_set import NEVER_SET
-from traceconv.model.numbers import is_digits, number_of, whole_of
+from traceconv.model.numbers import is_digits, number_of, whole, whole_of
+from traceconv.model.ordering import like_next, stable_order
 from traceconv.model.times import NS, parse_ns
 from traceconv.model.trace import I32, I64, NO_TRACK, Layer, TrackId
 
@@ -117,6 +125,15 @@ _ARGS = {
 
 #: The start and end of a record that were not both set.
 _NEVER_SET = 0, 0
+#: The columns of the rows of counters: texts are numbers, args are places among those of the tables.
+_COUNTED = {
+    **dict.fromkeys(("dispatch", "start", "end", "at", "args_at", "value_at"), np.int64),
+    **dict.fromkeys(("agent", "queue", "name", "counter", "args_len", "value_len"), np.int32),
+}
+#: The rows that are Python objects at a time.
+_BLOCK = 1 << 13
+#: The ids of dispatches that are kept as numbers; others are kept as texts.
+_PLAIN_ID = re.compile(r"(?a)0|[1-9]\d{,17}")
 _TIMES = (("start_timestamp", "begin_ns"), ("end_timestamp", "end_ns"))
 #: The columns of process and thread, in the spelling of newer and of older versions.
 _IDS = (("process_id", "pid"), ("thread_id", "tid"))
@@ -198,8 +215,80 @@ class _Kernel(NamedTuple):
     queue: str
     times: tuple[int, int] | None
     name: str
-    args: dict[str, Any]
+    args: AnyArgs
     at: int
+
+
+class _Counted:
+    """Kernels with counters, which have a row each, anywhere in the file. The rows are kept as columns."""
+
+    def __init__(self, out: Builder) -> None:
+        self._out = out
+        self._texts: dict[str, int] = {}
+        self._columns = {name: Column(dtype) for name, dtype in _COUNTED.items()}
+        out.tables.kept_columns = list(self._columns.values())
+
+    def add(self, kernel: _Kernel, dispatch: str, counter: str, value: int | float | str) -> None:
+        """Add a counter of a dispatch, with the kernel of its row."""
+        number = whole(dispatch) if _PLAIN_ID.fullmatch(dispatch) else -1 - self._text(dispatch)
+        tables, columns = self._out.tables, self._columns
+        columns["dispatch"].append(number)
+        for name, text in (("agent", kernel.agent), ("queue", kernel.queue), ("name", kernel.name)):
+            columns[name].append(self._text(text))
+        columns["counter"].append(self._text(counter))
+        for name, time in zip(("start", "end"), kernel.times or _NEVER_SET, strict=True):
+            columns[name].append(time)
+        columns["at"].append(kernel.at)
+        for name, args in (("args", kernel.args), ("value", {counter: value})):
+            at, length = tables.keep_args(args)
+            columns[f"{name}_at"].append(at)
+            columns[f"{name}_len"].append(length)
+        tables.kept_rows(len(columns["at"]))
+
+    def _text(self, text: str) -> int:
+        return self._texts.setdefault(text, len(self._texts))
+
+    def kernels(self) -> Iterator[tuple[_Kernel, int]]:
+        """Yield each dispatch with all its counters, and the number of its rows; in the order of the first rows."""
+        tables = self._out.tables
+        arrays, mappings = kept_rows(list(self._columns.values()))
+        tables.kept_columns = ()
+        texts, kept = list(self._texts), tables.kept_args(bool(mappings))
+
+        def forget() -> None:
+            kept.forget()
+            for mapping in mappings:
+                forget_mapping(mapping)
+
+        for _, rows in groupby(self._by_dispatch(arrays, forget), itemgetter("first")):
+            first: dict[str, int] = {}
+            values: dict[int, tuple[int, int]] = {}
+            count = 0
+            for row in rows:
+                count += 1
+                first = first or row
+                values[row["counter"]] = row["value_at"], row["value_len"]  # of equal counters the last one counts
+            args = [kept.get(first["args_at"], first["args_len"]), *(kept.get(*place) for place in values.values())]
+            joined = b"{%b}" % b",".join([members[1:-1] for members in args if members])
+            times = first["start"], first["end"]
+            agent, queue, name = (texts[first[field]] for field in ("agent", "queue", "name"))
+            yield _Kernel(agent, queue, times, name, joined, first["at"]), count
+
+    def _by_dispatch(self, arrays: Sequence[npt.NDArray[Any]], forget: Callable[[], None]) -> Iterator[dict[str, int]]:
+        """Yield the rows, those of a dispatch together, each with the number of the first row of its dispatch."""
+        if not len(arrays[0]):
+            return
+        named = dict(zip(self._columns, arrays, strict=True))
+        order = stable_order((named["dispatch"], named["agent"]), forget)
+        begins = np.append(True, ~like_next(order, named["dispatch"], named["agent"]))
+        named["first"] = np.empty_like(order)
+        named["first"][order] = order[begins][np.cumsum(begins, dtype=order.dtype) - 1]
+        order = stable_order((named["first"],), forget)
+        for start in range(0, len(order), _BLOCK):
+            here = order[start : start + _BLOCK]
+            for row in zip(*(column[here].tolist() for column in named.values()), strict=True):
+                yield dict(zip(named, row, strict=True))
+            forget()
 
 
 def _times(row: dict[str, str]) -> tuple[int, int] | None:
@@ -223,8 +312,7 @@ class Table:
         self._keys: dict[str, str] = {}  # what the values of the columns are called as args
         self._guids: dict[str, None] = {}  # the processes of a table of rocpd2csv
         self._agents_of: dict[str, str] = {}  # the agents of allocations by address
-        #: The first row of each dispatch with counters, all its counters, and the number of its rows.
-        self._counted: dict[tuple[str, str], tuple[_Kernel, dict[str, int | float | str], int]] = {}
+        self._counted = _Counted(out)
 
     def read(self, source: Source) -> None:
         """Read all rows."""
@@ -240,8 +328,8 @@ class Table:
                 self._out.skip(FOREIGN_LINE, number)
             else:
                 self._row(dict(zip(header, cells, strict=False)), len(cells) < len(header), number)
-        for kernel, counters, count in self._counted.values():
-            self._draw(kernel._replace(args=kernel.args | counters))
+        for kernel, count in self._counted.kernels():
+            self._draw(kernel)
             if count > 1:
                 balance.merged[FURTHER_COUNTERS] += count - 1
         self._name_first_process()
@@ -332,9 +420,7 @@ class Table:
         if counter is None:
             self._draw(kernel)
         else:
-            first, counters, count = self._counted.get((dispatch, agent), (kernel, {}, 0))
-            counters[counter] = number_in(value)  # of equal counters the last one counts
-            self._counted[dispatch, agent] = first, counters, count + 1
+            self._counted.add(kernel, dispatch, counter, number_in(value))
 
     def _draw(self, kernel: _Kernel) -> None:
         """Draw a slice on its queue, or a row of a table if its time is not known."""
@@ -345,7 +431,7 @@ class Table:
                 out.problem(NEVER_SET, kernel.at, kernel.name)
             if self._untimed == NO_TRACK:
                 self._untimed = out.tracks.totals("ROCm kernels")
-            args = {"agent": kernel.agent, "queue": kernel.queue} | kernel.args
+            args = join_args({"agent": kernel.agent, "queue": kernel.queue}, kernel.args)
             out.totals(self._untimed, kernel.name, _cupti.KERNEL, args, kernel.at)
             return
         start, end = kernel.times or _NEVER_SET
