@@ -36,7 +36,7 @@ from traceconv.align.report_html import page
 from traceconv.api import read
 from traceconv.check._schemas import load_schema
 from traceconv.errors import AlignmentError, AmbiguousAlignment, InconsistentClocks, UnverifiedAlignment
-from traceconv.model.clocks import HOSTS_DRIFT, ClockMap
+from traceconv.model.clocks import DRIFT_UNIT, HOSTS_DRIFT, ClockMap
 from traceconv.model.trace import Trace
 
 US, MS, SECOND = 10**3, 10**6, 10**9
@@ -676,6 +676,24 @@ def test_a_rough_offset_is_refined(others: tuple[int, ...], tmp_path: Path) -> N
     assert "60 collectives of 1 group" in line.method
     assert line.bound_ns is not None
     assert abs(line.offset_ns - BASE) <= line.bound_ns < 2 * MS
+
+
+@pytest.mark.parametrize("others", [(), (40 * MS,)])
+@pytest.mark.parametrize("drift", [0, 100_000])
+def test_wall_clocks_are_said_to_differ_as_they_were_recorded(
+    others: tuple[int, ...], drift: int, tmp_path: Path
+) -> None:
+    """Neither --offset nor --drift changes what is said of them."""
+    traces = recorded(tmp_path, [0, 5_200 * MS, *others])
+    drifts = {1: round(drift * 1e-9 / DRIFT_UNIT)} if drift else {}
+    found = align(
+        traces, constraints=Constraints(offsets={1: -5_000 * MS}, offsets_within={1: 1_000 * MS}, drifts=drifts)
+    )
+    assert found.hosts_apart
+    for one in found.hosts_apart:
+        ahead = {"node0": 0, "node1": 5_200 * MS, "node2": 40 * MS}
+        assert one.least_ns <= ahead[one.host] - ahead[one.other] <= one.most_ns
+    assert "are 5.2 s apart" in found.receipt[1].method
 
 
 @pytest.mark.parametrize(("offset", "within"), [(-5_000 * MS, 100 * MS), (-5_200_100 * US, 100 * US)])

@@ -137,6 +137,18 @@ def _corrected(inputs: Inputs, roughly: Mapping[ClockDomain, ClockMap]) -> Input
     return replace(inputs, clocks=clocks)
 
 
+def _moved_by(inputs: Inputs, wall: ClockDomain) -> tuple[int, int]:
+    """Return by how much corrections move the times of a host on its wall clock, at least and at most, ns."""
+    own = _own(inputs, wall)
+    moves = [
+        own[one.domain].at(one.correction.at(ts)) - own[one.domain].at(ts)
+        for one in inputs.clocks
+        if one.wall == wall and one.domain in own
+        for ts in one.span
+    ]
+    return min(moves, default=0), max(moves, default=0)
+
+
 def _is_refined(inputs: Inputs, wall: ClockDomain, offset: ClockMap) -> bool:
     """Return whether collectives place a host more exactly than its --offset, and within its digits."""
     clock_map = inputs.graph.maps_to(inputs.beside[wall])[wall] if wall in inputs.beside else IN_STEP
@@ -193,10 +205,13 @@ def _with_hosts_related(
     by_user = [any(clock_map.by_user for clock_map in maps_of.values()) for maps_of in maps]
     said = np.unique(host_of[seen.input[np.array(by_user)[seen.input]]]).tolist()
     doubted = {islands.get(host, host) for host in said}  # islands that rest on a statement of the user
+    moved = [_moved_by(inputs, wall) if wall in roughly else (0, 0) for wall in hosts]
     for number, one in placed.hosts.items():
         first = hosts[one.beside]
+        middle, of_first = (sum(moved[at]) // 2 for at in (number, one.beside))
+        recorded = abs(one.clock_map.offset_ns + middle - of_first)
         text = Text.PLACED_BY_COLLECTIVES(
-            count=one.collectives, groups=one.groups, other=names[one.beside], apart=abs(one.clock_map.offset_ns)
+            count=one.collectives, groups=one.groups, other=names[one.beside], apart=recorded
         )
         verdict = Verdict.ASSUMED if one.beside in doubted else one.clock_map.verdict
         clock_map = replace(one.clock_map, steps=(Step(text, Provenance.ESTIMATED),), verdict=verdict)
@@ -206,7 +221,16 @@ def _with_hosts_related(
             own = _own(inputs, hosts[number])
             for domain in {clock.domain for clock in inputs.of(int(alone[0]))} & own.keys():
                 graph.relate(domain, first, replace(own[domain].then(clock_map), bound_ns=clock_map.bound_ns))
-    apart = [HostsApart(names[one], names[other], *rest) for one, other, *rest in placed.apart]
+    apart = [
+        HostsApart(
+            names[one],
+            names[other],
+            least - moved[one][1] + moved[other][0],
+            most - moved[one][0] + moved[other][1],
+            count,
+        )
+        for one, other, least, most, count in placed.apart
+    ]
     to = {hosts[number]: hosts[one.beside] for number, one in placed.hosts.items()}
     beside = {wall: to.get(first, first) for wall, first in inputs.beside.items()} | to
     return replace(inputs, graph=graph, hosts_apart=apart, beside=beside)
