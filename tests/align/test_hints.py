@@ -20,6 +20,8 @@ import pytest
 from tests.align.pairs import trace_of
 from tests.align.test_causality import gpu_files
 from tests.align.test_constraint_parser import BOOT, LOCAL, MONOTONIC, TIME_OF_DAY, UNIX, perf, trace
+from tests.align.test_containment import CHAIN, STEADY, recorded
+from tests.align.test_containment import moved as later
 from tests.align.test_contradictions import EPOCH_NS, OWN, made, snap, view
 from tests.align.test_hosts import profile
 from tests.align.test_non_overlapping import named as by_name
@@ -148,9 +150,23 @@ def of_hosts(name: str) -> Callable[[], Case]:
     return lambda: Case([read(path) for path in sorted((_HOSTS / name).iterdir())], ())
 
 
+def wrong_log() -> Case:
+    """The clock that a log states is 2 ms off, by the operators that its calls lie in."""
+    one, other = recorded(STEADY)
+    (true,), (its,) = (maps.values() for maps in align([one, other]).maps)
+    said = {"--anchor or --offset": "--offset", "TIME": "-2ms~20us"}
+    return Case([one, later(other, 2 * MS)], (true.at, lambda ts: its.at(ts - 2 * MS)), open=said)
+
+
 def set_late() -> Case:
     """The clock of a log was set: no offset is right for all of it."""
-    return Case(inputs("st_step_late"), (), open={"--anchor or --offset b.log.gz=TIME": ""})
+    return Case(inputs("st_step_late"), ())
+
+
+def set_at_half() -> Case:
+    """The same, in the middle of the log."""
+    one, other = recorded(CHAIN)
+    return Case([one, later(other, 9 * MS, from_share=0.5)], ())
 
 
 def beside(
@@ -230,8 +246,8 @@ SCENARIOS: dict[Text, list[Callable[[], Case]]] = {
     Text.OFFSET_WOULD_AGREE: [wrong_offset],
     Text.CHECK_ANCHOR: [wrong_anchor],
     Text.MOVED_BY: [two_ranks(3_700_000), two_ranks(40 * MS), two_ranks(-777_777)],
-    Text.KEEP_CLOCKS: [of_hosts("uneven_cut"), of_hosts("rank_step"), of_hosts("two_jobs")],
-    Text.SAY_WHERE_IT_BELONGS: [set_late],
+    Text.KEEP_CLOCKS: [of_hosts("uneven_cut"), of_hosts("rank_step"), of_hosts("two_jobs"), set_late, set_at_half],
+    Text.SAY_WHERE_IT_BELONGS: [wrong_log],
     Text.BOTH_OF_ONE_MACHINE: [of_one_boot],
 }
 

@@ -91,6 +91,20 @@ class _Calls:
     others: Array
 
 
+@dataclass(frozen=True, slots=True)
+class _Reason:
+    """Why calls contradict their clock.
+
+    Attributes:
+        verdict, text: the best verdict that the clock can keep, and what is wrong.
+        move_ns: where the calls that it is about lie in operators, ns from here; None if not known.
+    """
+
+    verdict: Verdict
+    text: Message
+    move_ns: int | None
+
+
 def check_of_calls(traces: Sequence[Trace], alignment: Alignment, names: NameMap) -> Iterator[Check]:
     """Yield a check of each log of a library, against the framework whose operators hold the most of its calls.
 
@@ -132,10 +146,15 @@ def _check_of_pair(outer: ClockInput, inner: ClockInput, alignment: Alignment, n
     calls = _calls(outer, inner, clock_map, names, others)
     if calls is None:
         return None
-    check = _check(_at_best(calls) if by_user else calls)
-    return structs.replace(
-        check, contradictions=tuple(structs.replace(one, by_user=by_user) for one in check.contradictions)
-    )
+    check, reason = _check(_at_best(calls) if by_user else calls)
+    if reason is None:
+        return check
+    hint = Text.SAY_WHERE_IT_BELONGS(name=inner.name)
+    if reason.move_ns is not None and not by_user:  # no --offset mends a clock that was set in between
+        moved = _calls(outer, inner, clock_map.then(ClockMap(reason.move_ns)), names, others)
+        hint = Text.KEEP_CLOCKS() if moved is None or _check(moved)[1] is not None else hint
+    said = Contradiction(reason.verdict, (inner.index,), inner.name, reason.text, hint, by_user)
+    return structs.replace(check, contradictions=(said,))
 
 
 def _calls(outer: ClockInput, inner: ClockInput, clock_map: ClockMap, names: NameMap, others: Array) -> _Calls | None:
@@ -213,23 +232,22 @@ def _part(side: ClockInput, rows: Array) -> ClockInput:
     return replace(side, trace=side.trace.with_tables(slices=take(side.trace.slices, rows), flows=no_flows))
 
 
-def _check(calls: _Calls) -> Check:
-    """Return the check of some calls; with too few of them it has no pairs."""
+def _check(calls: _Calls) -> tuple[Check, _Reason | None]:
+    """Return the check of some calls, and why they contradict their clock, if so; with too few it has no pairs."""
     files = calls.outer.name, calls.inner.name
     out = sticking_out(calls.nest, calls.calls)
     # Operators without a length hold nothing: where a kind has no others, its calls tell nothing.
     some = np.flatnonzero(_of_telling_kinds(calls, out > calls.within) & np.isfinite(out))
     if len(some) < _FEWEST_CALLS:
         operators = _operators(calls)
-        alone = _belong_elsewhere(calls, *operators) or _empty_at_an_end(calls, *operators)
-        contradictions = () if alone is None else (_against(calls, *alone),)
-        return Check(Rule.CALL, files, 0, Breaches(0, 0), alone=len(calls.calls), contradictions=contradictions)
+        reason = _belong_elsewhere(calls, *operators) or _empty_at_an_end(calls, *operators)
+        return Check(Rule.CALL, files, 0, Breaches(0, 0), alone=len(calls.calls)), reason
     calls, out = replace(calls, calls=calls.calls.take(some), rows=calls.rows[some]), out[some]
     beyond = out > calls.within
-    said = _contradiction(calls, beyond)
+    reason = _contradiction(calls, beyond)
     outside = int(np.count_nonzero(beyond))
-    believed = 0 if said is None else outside
-    return Check(
+    believed = 0 if reason is None else outside
+    check = Check(
         Rule.CALL,
         files,
         len(out) - outside + believed,
@@ -237,8 +255,8 @@ def _check(calls: _Calls) -> Check:
         limit=Limit(calls.within),
         beyond=believed,
         alone=outside - believed,
-        contradictions=() if said is None else (said,),
     )
+    return check, reason
 
 
 def _breaches(calls: _Calls, out: F64, beyond: Array) -> Breaches:
@@ -283,7 +301,7 @@ def _place(calls: _Calls, call: int) -> Message:
 # -- contradictions ---------------------------------------------------------------------------------------------------
 
 
-def _contradiction(calls: _Calls, beyond: Array) -> Contradiction | None:
+def _contradiction(calls: _Calls, beyond: Array) -> _Reason | None:
     """Return the worst contradiction of the two clocks; None if the calls fit as well as at any offset nearby.
 
     Args:
@@ -295,8 +313,7 @@ def _contradiction(calls: _Calls, beyond: Array) -> Contradiction | None:
     reason = _fits_elsewhere(calls, beyond, empty) if several else None
     reason = reason or _belong_elsewhere(calls, operators, holding)
     reason = reason or _outside_of_all(calls, beyond & ~_may_be_of_others(calls), empty)
-    reason = reason or _empty_at_an_end(calls, operators, holding)
-    return None if reason is None else _against(calls, *reason)
+    return reason or _empty_at_an_end(calls, operators, holding)
 
 
 def _may_be_of_others(calls: _Calls) -> Array:
@@ -310,12 +327,6 @@ def _may_be_of_others(calls: _Calls) -> Array:
     return begun | np.isin(calls.rows, calls.others)
 
 
-def _against(calls: _Calls, verdict: Verdict, text: Message) -> Contradiction:
-    """Return a contradiction of the clock of the library, with its verdict and text."""
-    name = calls.inner.name
-    return Contradiction(verdict, (calls.inner.index,), name, text, Text.SAY_WHERE_IT_BELONGS(name=name))
-
-
 def _operators(calls: _Calls) -> tuple[Events, Array]:
     """Return the operators of the kinds of the checked calls, and for each whether it holds a call."""
     holding = np.zeros(len(calls.operators), bool)
@@ -325,8 +336,8 @@ def _operators(calls: _Calls) -> tuple[Events, Array]:
     return calls.operators.take(regular), holding[regular]
 
 
-def _fits_elsewhere(calls: _Calls, beyond: Array, empty: F64) -> tuple[Verdict, Message] | None:
-    """Return a verdict and its text if all calls, or those of a part, fit into operators at another offset only.
+def _fits_elsewhere(calls: _Calls, beyond: Array, empty: F64) -> _Reason | None:
+    """Return a reason if all calls, or those of a part, fit into operators at another offset only.
 
     Args:
         calls: the calls.
@@ -351,7 +362,7 @@ def _fits_elsewhere(calls: _Calls, beyond: Array, empty: F64) -> tuple[Verdict, 
                 move=move,
                 why=Text.CLOCK_WRONG_OR_TWO_PROCESSES(),
             )
-            return Verdict.UNVERIFIED, text
+            return _Reason(Verdict.UNVERIFIED, text, move)
     return None
 
 
@@ -366,8 +377,8 @@ def _from_change(beyond: Array) -> tuple[Array, Array]:
     return np.arange(at), np.arange(at, len(beyond))
 
 
-def _outside_of_all(calls: _Calls, beyond: Array, empty: F64) -> tuple[Verdict, Message] | None:
-    """Return a verdict and its text if operators hold no call while calls lie in none, though no offset is better.
+def _outside_of_all(calls: _Calls, beyond: Array, empty: F64) -> _Reason | None:
+    """Return a reason if operators hold no call while calls lie in none, though no offset is better.
 
     The arguments are those of `_fits_elsewhere`.
     """
@@ -381,11 +392,11 @@ def _outside_of_all(calls: _Calls, beyond: Array, empty: F64) -> tuple[Verdict, 
         empty=without,
         why=Text.CLOCK_WRONG_OR_TWO_PROCESSES(),
     )
-    return Verdict.UNVERIFIED if 2 * outside > len(beyond) else Verdict.ASSUMED, text
+    return _Reason(Verdict.UNVERIFIED if 2 * outside > len(beyond) else Verdict.ASSUMED, text, None)
 
 
-def _empty_at_an_end(calls: _Calls, operators: Events, holding: Array) -> tuple[Verdict, Message] | None:
-    """Return a verdict and its text if many operators in a row at the start or the end hold no call.
+def _empty_at_an_end(calls: _Calls, operators: Events, holding: Array) -> _Reason | None:
+    """Return a reason if many operators in a row at the start or the end hold no call.
 
     Only operators during the log count. None if few of them hold a call, or if many in the middle hold none, too.
     """
@@ -397,11 +408,11 @@ def _empty_at_an_end(calls: _Calls, operators: Events, holding: Array) -> tuple[
     if empty <= CHANCE:
         return None
     verdict = Verdict.UNVERIFIED if 2 * empty > len(holds) else Verdict.ASSUMED
-    return verdict, Text.OPERATORS_WITHOUT_CALLS(empty=empty, framework=calls.outer.name)
+    return _Reason(verdict, Text.OPERATORS_WITHOUT_CALLS(empty=empty, framework=calls.outer.name), 0)
 
 
-def _belong_elsewhere(calls: _Calls, operators: Events, holding: Array) -> tuple[Verdict, Message] | None:
-    """Return a verdict and its text if calls in no operator belong into operators without calls: a clock was set.
+def _belong_elsewhere(calls: _Calls, operators: Events, holding: Array) -> _Reason | None:
+    """Return a reason if calls in no operator belong into operators without calls: a clock was set.
 
     Those among, before and after the operators are tried separately. A log that goes on for longer than the trace has
     such calls, too, but then there are no operators without calls into which one move puts them.
@@ -435,7 +446,7 @@ def _belong_elsewhere(calls: _Calls, operators: Events, holding: Array) -> tuple
                 move=round(move),
                 empty=without,
             )
-            return Verdict.UNVERIFIED, text
+            return _Reason(Verdict.UNVERIFIED, text, round(move))
     return None
 
 
