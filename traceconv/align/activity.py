@@ -58,10 +58,11 @@ _MOST_VUONG_BLOCKS = 200  # The most blocks, of ten values each or more. Not tun
 _SET_REACH_NS, _SET_STEPS, _SET_PARTS, _SET_SAMPLES = 100e6, 5000, 40, 8
 #: The least distance there, ns. Recorded samples without a step fit better up to 0.3 ms away.
 _LEAST_SET_NS = 1e6
+#: The fewest samples at an end: 9 of a recording without a step fit 6 nats better elsewhere by chance.
+_LEAST_AT_END = 16
 #: By how much they fit worse than others here, and better there, nats, and the least share of the former that the
-#: latter is. Without a step none of 180 simulated pairs reaches 3, nor of 138 recorded ones; with one, 100 of 100
-#: simulated reach 9.
-_LEAST_GAIN, _LEAST_OF_GAP = 3.0, 0.8
+#: latter is. Without a step none of 180 simulated pairs reaches 3, nor of 138 recorded ones with as many samples.
+_LEAST_GAIN, _LEAST_OF_GAP = 4.0, 0.8
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,34 +113,39 @@ def set_clock(slices: Events, samples: Samples, line: Line) -> tuple[int, float]
     """Return how many of the first or the last samples fit at another offset only, and by how much later, ns.
 
     They fit worse than the others at the offset, and nearly as well as these elsewhere: a clock was set in between.
-    None if no samples do. A clock that was set by less than 1 ms or more than 100 ms is not looked for, nor are less
-    than a fortieth of the samples, or more than half.
+    None if no samples do. Samples before or behind all slices tell nothing: what ran then was not recorded. A clock
+    that was set by less than 1 ms or more than 100 ms is not looked for, nor are fewer than 16 samples or more than
+    half of them.
 
     Args:
         slices, samples: as for `align_samples`.
         line: the relation of their clocks.
     """
     evidence = Sampled.of(Busy.of(slices), samples)
-    offset, drift, count = line.offset + line.drift * (evidence.busy.middle - line.x0), line.drift, len(samples.t)
-    parts = min(_SET_PARTS, count // _SET_SAMPLES)
+    offset, drift = line.offset + line.drift * (evidence.busy.middle - line.x0), line.drift
+    t = evidence.busy.times(evidence.t, offset, drift)
+    recorded = np.flatnonzero((t >= evidence.busy.start[0]) & (t <= evidence.busy.end[-1]))
+    every = max(1, -(-len(recorded) // _MOST_SEARCHED))
+    rows = recorded[::every]
+    count, parts = len(rows), min(_SET_PARTS, len(rows) // _SET_SAMPLES)
     if count < _LEAST_SAMPLES:
         return None
     evidence = evidence.learned(offset, drift)
     grid = _SET_REACH_NS / _SET_STEPS * np.arange(-_SET_STEPS, _SET_STEPS + 1, dtype=np.float64)
-    table = evidence.profile(offset, drift, grid, np.arange(count), parts)
+    table = np.vstack([evidence.profile(offset, drift, grid, part) for part in np.array_split(rows, parts)])
     away, total = np.abs(grid), float(table[:, _SET_STEPS].sum())
-    sizes, found = np.diff(np.arange(parts + 1) * count // parts), []
+    sizes, found = np.array([len(part) for part in np.array_split(rows, parts)]), []
     for order in (slice(None, None, -1), slice(None)):
         fits, few = (np.cumsum(one[order], axis=0)[: parts // 2] for one in (table, sizes))
         here = fits[:, _SET_STEPS]
         worse, better = ((total - here) / (count - few) * few - here)[:, None], fits - here[:, None]
         # The more offsets are as near, the better the best of them fits by chance.
         gain = np.minimum(better - np.log1p(away / evidence.near), worse)
-        gain[(better < _LEAST_OF_GAP * worse) | (away < _LEAST_SET_NS)] = -np.inf
+        gain[(better < _LEAST_OF_GAP * worse) | (away < _LEAST_SET_NS) | (few < _LEAST_AT_END)[:, None]] = -np.inf
         at, place = np.unravel_index(np.argmax(gain), gain.shape)
         found.append((float(gain[at, place]), int(few[at]), -float(grid[place])))
     gained, few_at, move = max(found)
-    return (few_at, move) if gained >= _LEAST_GAIN else None
+    return (every * few_at, move) if gained >= _LEAST_GAIN else None
 
 
 def _too_little(slices: Events, noun: Text, count: int, needed: int) -> Estimate | None:
