@@ -1,5 +1,10 @@
 """DeepSparse (Neural Magic): its log (see `log`), times per layer, and statistics of benchmarks.
 
+    Name        | OutDims      | KerDims | Strides | ActSpars | Time(ms) | Util(%) | TFLOPS | Canonical Name
+    conv_0      | [1,16,64,64] | [3,3]   | [1,1]   | 0.5      | 0.25     | 25.6    | 0.08   | a1
+    sub_pyramid | [1,24,31,31] | [3,3]   | [2,2]   | 0.0      | 1.5      | 12.5    | 0.17   | a2
+      conv_1    | [1,24,31,31] | [3,3]   | [2,2]   | 0.0      | 1.0      | 10.0    | 0.17   | a2
+
 Layers are in the order of the compiled plan, each with its average time in ms; the sum of the top level is the average
 of an iteration. Starts are not stated: layers are laid end to end. Sub-layers are parts of their parent. A layer that
 runs in ONNX Runtime ("Naive Subgraph 0") has dimensions of -1 and a meaningless throughput.
