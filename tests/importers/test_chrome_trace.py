@@ -466,6 +466,15 @@ def test_unknown_unit_is_refused(tmp_path: Path) -> None:
         read(path, ts_unit="minutes")
 
 
+@pytest.mark.parametrize(("options", "asks"), [({}, True), ({"ts_unit": "ms"}, False)])
+def test_a_long_trace_asks_for_its_unit_unless_it_is_stated(
+    options: dict[str, str], asks: bool, tmp_path: Path
+) -> None:
+    path = tmp_path / "trace.json"
+    path.write_text('[{"ph":"X","name":"a","pid":1,"tid":1,"ts":0,"dur":1e12}]')
+    assert bool(read(path, **options).sources[0].notes) == asks
+
+
 def test_a_file_without_its_beginning_keeps_the_whole_events(tmp_path: Path) -> None:
     text = '"cat":"op"},' + ",".join(event(number) for number in range(1, 6)) + "]}"
     path = tmp_path / "tail.json"

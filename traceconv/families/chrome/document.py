@@ -142,7 +142,7 @@ class ChromeTrace:
         events.finish(top.get("stackFrames"))
         set_clock(top, out, self.clock)
         days = (out.tables.last_ts() - out.tables.first_ts()) // _DAY_NS
-        if days >= _MANY_DAYS:
+        if days >= _MANY_DAYS and self.ts_unit == "us":
             out.note(f"the trace spans {days} days: if its times are not microseconds, say so with -O ts_unit=ns")
 
 
