@@ -91,6 +91,11 @@ FORMS = [
     ("+1.5ms a", "seconds", 1_500_000),
     ("2500 µs a", "seconds", 2_500_000),
     ("T+3s a", "seconds", 3 * S),
+    ("    10.123 ( 1.500 ms): python/43 read(fd: 3) = a", "perf-trace", 10_123_000),
+    (" 84481704.123 (         ): python/43 read(fd: 3) ... a", "perf-trace", 84481704_123_000),
+    ("     0.000 python/43 nanosleep(rqtp: 0x7ffc) = a", "perf-trace", 0),
+    ("     0.123 python/43 sched:sched_switch(next_pid: 7) a", "perf-trace", 123_000),
+    ("     0.123 (mean) a", "seconds", 123_000_000),
     ("23:59:59.5 a", "time-of-day", 86399 * S + S // 2),
     ("[7:08:09] a", "time-of-day", (7 * 3600 + 8 * 60 + 9) * S),
 ]
@@ -209,6 +214,32 @@ def test_zone_of_the_user(read: Any) -> None:
         assert (logs(trace)[0]["ts"], snap.other_ts - snap.ts, snap.local) == (T, off, LocalTime(-off))
         (way,) = align([trace]).receipt
         assert (way.offset_ns, way.verdict) == (off, "assumed")  # it is the word of the user
+
+
+@pytest.mark.parametrize(
+    ("line", "options", "assumed"),
+    [
+        ("[ 3.5] a", {}, True),
+        ("   3.500 a", {}, True),
+        ("[ 3.5] a", {"time": "seconds"}, False),
+        ("[ 3.5] a", {"time": "%{ms}"}, False),
+        ("[ 3.5] a", {"clockid": "monotonic"}, False),
+        ("3.5 s a", {}, False),
+        ("     3.500 ( 0.001 ms): close(fd: 3) = 0", {}, False),
+        ("+00:00:03.5 a", {}, False),
+        ("2024-01-02 03:04:05 a", {}, False),
+        ('{"ts": 3.5, "msg": "a"}', {}, True),
+        ('{"elapsed_s": 3.5, "msg": "a"}', {"time": "elapsed_s"}, False),
+        ('{"elapsed": 3, "msg": "a"}', {"time": "elapsed"}, True),
+    ],
+)
+def test_a_unit_that_nothing_states_is_assumed(read: Any, line: str, options: dict[str, str], assumed: bool) -> None:
+    trace = read(f"{line}\n" * 2, **options)
+    (way,) = align([trace]).receipt
+    expected = ("assumed", "its own times, assumed to be seconds") if assumed else ("ok", "its own times")
+    assert (way.verdict, way.method) == expected
+    if not line.startswith("{"):
+        assert any("-O time=" in note for note in trace.sources[0].notes) == assumed
 
 
 @pytest.mark.parametrize(

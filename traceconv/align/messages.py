@@ -457,6 +457,7 @@ class Text(enum.Enum):
 
     # -- receipts -----------------------------------------------------------------------------------------------------
     ITS_OWN_TIMES = "its own times"
+    AS_SECONDS = "its own times, assumed to be seconds"
     TOTALS_ALONE = "totals have no times"
     NO_TIMES_ALONE = "no times in the file: positions are synthetic"
     ALONG_LINES = "{method}, in {n} segments of time"

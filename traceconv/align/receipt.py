@@ -38,7 +38,8 @@ class ReceiptLine:
         offset_ns: what was added to each time of the clock, ns; with a drift, at one instant.
         bound_ns: how wrong a mapped time can be at most, with the resolution of the clock, ns; None if not known, and
             for totals and synthetic positions that nothing places.
-        verdict: how far to trust the map: a `Verdict`, as text. "assumed" also if positions are synthetic.
+        verdict: how far to trust the map: a `Verdict`, as text. "assumed" also for synthetic positions, and for
+            times without a unit.
         drift_ppm: by how much trace time runs faster than the clock, ppm.
         matches: the number of events matched with those of another input, if the map rests on them.
         residual_ns: the median distance that remains between matched events, ns; None without any.
@@ -283,7 +284,9 @@ def receipt_line(
     basis = max(used, key=lambda estimate: estimate.matches, default=None)
     totals = domain.run is Run.TOTALS
     has_times = not domain.synthetic or (bool(clock_map.steps) and domain.run is Run.NONE)
-    own = Text.ITS_OWN_TIMES() if has_times else Text.TOTALS_ALONE() if totals else Text.NO_TIMES_ALONE()
+    timed = Text.AS_SECONDS() if domain.seconds_assumed else Text.ITS_OWN_TIMES()
+    own = timed if has_times else Text.TOTALS_ALONE() if totals else Text.NO_TIMES_ALONE()
+    assumed = domain.synthetic or (domain.seconds_assumed and not clock_map.steps)
     method = clock_map.method if clock_map.steps else str(own)
     if clock_map.bends:
         method = str(Text.ALONG_LINES(method=method, n=len(clock_map.lines)))
@@ -300,7 +303,7 @@ def receipt_line(
         clock_map.bound_ns + domain.resolution_ns
         if has_times and clock_map.bound_ns is not None and not one_instant
         else None,
-        str(Verdict.ASSUMED if domain.synthetic and clock_map.verdict is Verdict.OK else clock_map.verdict),
+        str(Verdict.ASSUMED if assumed and clock_map.verdict is Verdict.OK else clock_map.verdict),
         round(clock_map.drift_ppm, 4),
         laid.matches if laid else basis.matches if basis else 0,
         round(basis.residuals.median) if basis and basis.residuals.n and not laid else None,

@@ -122,6 +122,7 @@ class ClockDomain:
             several hosts: the host, or the file if it states none.
         exact_durations: whether durations have a finer resolution than times: then none is cut to fit another slice.
         local: the form of its local times; None if its times are not local.
+        seconds_assumed: whether nothing states the unit of its times, which were taken as seconds.
     """
 
     name: str
@@ -132,6 +133,7 @@ class ClockDomain:
     owner: str = ""
     exact_durations: bool = False
     local: LocalForm | None = None
+    seconds_assumed: bool = False
 
     @property
     def synthetic(self) -> bool:

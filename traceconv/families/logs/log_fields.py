@@ -247,6 +247,11 @@ class TimeField(NamedTuple):
     form: Form | None = None  # how it is written, if it is text
     exponent: int | None = None  # of the unit of a number that does not count from 1970, as a power of ten of ns
 
+    @property
+    def lacks_unit(self) -> bool:
+        """Whether it counts from an unknown start in a unit that its name does not tell."""
+        return self.kind is Kind.SINCE_START and self.form is None and _SUFFIX.search(self.key) is None
+
     def read(self, record: dict[str, Any], reader: TimeReader | None) -> int:
         """Return the time in ns. Raises ValueError if there is none."""
         value = record.get(self.key)

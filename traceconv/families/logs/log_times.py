@@ -13,6 +13,7 @@
     Jan  2 03:04:05 host prog[77]: text         syslog       (likewise)
     1704164645.678901 text                      epoch        (10, 13, 16 or 19 digits: s, ms, us, ns)
     [   12.345678] text                         seconds      (since an instant that the log does not name)
+        12.345 ( 0.012 ms): python/77 read(...  perf-trace   (ms since its first event, or with -T of its clock)
     +00:00:05.678 text                          elapsed      (likewise)
     03:04:05.678 text                           time-of-day
 
@@ -183,6 +184,12 @@ FORMS = (
         rb"|(?:\d{10}|\d{13}(?:\.\d{1,6})?|\d{16}(?:\.\d{1,3})?|\d{19})(?(1)|(?![,;])))[\])>\"]?"
         rb"(?=$|[\s,:;|}])(?(1)|(?!:\d))",  # start:end of calls, in ns since boot: not since 1970
     ),
+    # perf trace: tools/perf/builtin-trace.c; trace.show_duration=no leaves out the brackets (perf-config(1))
+    _form(
+        "perf-trace",
+        Kind.SINCE_START,
+        rb"^ *+(?P<since_ms>\d{1,15}\.\d{3}) (?=\( *(?:\d+\.\d{3} ms)?\): |[^/(]{1,15}/\d+ [\w:]+\()",
+    ),
     # [   12.345678] text | 12.345678: text | +12.345s text | 250ms text; 1,5 may be two columns: it needs a bracket,
     # a sign, a unit, three decimals or a level; 1.5 MB is no time
     _form(
@@ -307,6 +314,12 @@ class TimeReader:
         return time_ns(groups) - first + passed * 366 * DAY_NS
 
 
+def lacks_unit(form: Form, line: bytes) -> bool:
+    """Return whether a line holds a number since an unknown start, and neither it nor the form states the unit."""
+    match = form.find(line)
+    return match is not None and "since" in match.groupdict() and match["unit"] is None
+
+
 def step_ns(form: Form, line: bytes) -> int:
     """Return the resolution of the time in a line, ns."""
     match = form.find(line)
@@ -389,7 +402,7 @@ def _fit(form: Form, lines: Sequence[bytes]) -> Fit:
             times.append(reader.read(groups_of(match)))
         except ValueError:
             continue
-    bare = form.kind is Kind.SINCE_START  # numbers at the start of lines need not be times
+    bare = "since" in form.pattern.groupindex  # numbers at the start of lines need not be times
     back = sum(earlier - later > (0 if bare else _JITTER_NS) for earlier, later in pairwise(times))
     steps = sum(earlier != later for earlier, later in pairwise(times)) if bare else max(len(times) - 1, 0)
     candidates = sum(begins_entry(line) for line in lines)

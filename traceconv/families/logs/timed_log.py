@@ -323,7 +323,9 @@ class TimedLog:
     only_named: ClassVar[bool] = True
     title: ClassVar[str] = "any log whose lines hold a time (the last resort)"
     url: ClassVar[str] = "https://docs.python.org/3/howto/logging.html"
-    versions: ClassVar[str] = "ISO 8601, Python logging, glog, syslog, logcat, epoch, seconds, time of day, JSON lines"
+    versions: ClassVar[str] = (
+        "ISO 8601, Python logging, glog, syslog, logcat, epoch, seconds, perf trace, time of day, JSON lines"
+    )
     clock: ClassVar[ClockDomain] = UNKNOWN_START
     marks: ClassVar[FormatMarks] = FormatMarks(any_tool=True)
     record: ClassVar[str] = "python run.py 2>&1 | ts '%Y-%m-%dT%H:%M:%.S%z' > run.log"
@@ -338,6 +340,8 @@ class TimedLog:
     lost: ClassVar[tuple[str, ...]] = (
         "A duration is taken to end at the time of its line. If the line was written late, its slice is late, too.",
         "The thread is not known unless the line states it.",
+        "Numbers without a unit are assumed to be seconds.",
+        "System calls of perf trace are log entries at their start.",
     )
     line_up: ClassVar[str] = (
         "Nothing is needed for times with a zone and times since 1970. For local times, use --tz FILE=+02:00 "
@@ -383,7 +387,7 @@ class TimedLog:
         times = [record for record in map(log_fields.json_object, sample) if record is not None and where.key in record]
         step_ns = min(map(where.step_ns, times), default=1)
         clock, ahead = self._clock(source, out, where.kind, self._first_year(), step_ns, self.host)
-        out.clocks.set_default(clock)
+        out.clocks.set_default(replace(clock, seconds_assumed=where.lacks_unit and not self.clockid))
         entries = _JsonReader(out, where, ahead).read(source)
         form = f" ({where.form.name})" if where.form else ""
         out.note(_form_note(f"the field {where.key!r}{form}", where.kind, entries, out.balance.read))
@@ -395,6 +399,8 @@ class TimedLog:
         year = _stated_year(sample) if year is None else year
         step_ns = _step_ns(form, sample)
         clock, ahead = self._clock(source, out, form.kind, year, step_ns, self.host or _stated_host(sample))
+        assumed = not (self.time or self.clockid) and any(log_times.lacks_unit(form, line) for line in sample)
+        clock = replace(clock, seconds_assumed=assumed)
         out.clocks.set_default(clock)
         reader = _TextReader(
             out,
@@ -411,6 +417,8 @@ class TimedLog:
         day = f" of {log_times.day_of(reader.first.encode())}" if form.name == "epoch" else ""
         shown = f"{form.name} (the first is {reader.first!r}{day}, steps are {format_time(step_ns)})"
         out.note(_form_note(shown, form.kind, entries, out.balance.read))
+        if assumed:
+            out.note("no unit is stated: if these are not seconds, say what they are, as in -O time='%{ms}'")
         self._advise(out, form.kind, year)
 
     def _form(self, source: Source, sample: list[bytes]) -> Form:
