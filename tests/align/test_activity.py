@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 
 from tests.benchmarks.alignment.simulate import MS, US, Run, S, Shape, Truth, as_bins, as_samples, outer, run
-from traceconv.align.activity import align_bins, align_samples
+from traceconv.align.activity import align_bins, align_samples, set_clock
 from traceconv.align.activity_likelihood import Busy
 from traceconv.align.estimate import Estimate, Events, Prior, Samples
 from traceconv.align.features import bins_of, busy_slices, libraries_of, samples_of
+from traceconv.align.geometry import Line
 from traceconv.families.registry import importers
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import ClockDomain, Verdict, Zero
@@ -179,3 +180,26 @@ def test_few_begins_and_ends_make_the_bound_wide(seed: int) -> None:
     assert found.region is not None
     assert 100 * US < found.region.width(found.region.x0) < 3 * MS
     assert abs(error) < MS
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("by", [0.0, 7 * MS])
+def test_samples_show_a_set_clock_only_beside_others_that_fit_here(by: float, seed: int) -> None:
+    """The work goes on when the recording of slices ends: that alone fits later, where samples without slices fit."""
+    rng = np.random.default_rng(seed)
+    t = np.arange(10_000) * MS
+    chance = np.full(len(t), 0.01)
+    chance[:800], chance[9_030:9_220], chance[9_220:9_270] = 0.5, 0.3, 0.6  # it starts up; in the slice; after it
+    busy = rng.random(len(t)) < chance
+    start, dur = np.array([100, 9_000, 9_800]) * MS, np.array([1, 220, 1]) * MS
+    slices = Events(start, dur, np.zeros(3, np.int32), 0, 1.0)
+    if by:
+        start = np.cumsum(rng.uniform(10, 40, 400)) * MS
+        slices = Events(start, np.full(400, 5 * MS), np.zeros(400, np.int32), 0, 1.0)
+        busy = np.asarray(Busy.of(slices).inside(t))
+    found = set_clock(slices, Samples(t + np.where(t >= 9_000 * MS, by, 0.0), busy, 0), Line(0.0, 0.0, 0.0))
+    if not by:
+        assert found is None
+    else:
+        assert found is not None
+        assert abs(found[1] + by) < MS

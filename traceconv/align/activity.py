@@ -112,10 +112,10 @@ def align_bins(slices: Events, bins: Bins, prior: Prior) -> Estimate:
 def set_clock(slices: Events, samples: Samples, line: Line) -> tuple[int, float] | None:
     """Return how many of the first or the last samples fit at another offset only, and by how much later, ns.
 
-    They fit worse than the others at the offset, and nearly as well as these elsewhere: a clock was set in between.
-    None if no samples do. Samples before or behind all slices tell nothing: what ran then was not recorded. A clock
-    that was set by less than 1 ms or more than 100 ms is not looked for, nor are fewer than 16 samples or more than
-    half of them.
+    They fit worse than the others at the offset, and nearly as well as these elsewhere, where these do not fit: a clock
+    was set in between. None if no samples do. Samples before or behind all slices tell nothing: what ran then was not
+    recorded. A clock that was set by less than 1 ms or more than 100 ms is not looked for, nor are fewer than 16
+    samples or more than half of them.
 
     Args:
         slices, samples: as for `align_samples`.
@@ -142,6 +142,9 @@ def set_clock(slices: Events, samples: Samples, line: Line) -> tuple[int, float]
         # The more offsets are as near, the better the best of them fits by chance.
         gain = np.minimum(better - np.log1p(away / evidence.near), worse)
         gain[(better < _LEAST_OF_GAP * worse) | (away < _LEAST_SET_NS) | (few < _LEAST_AT_END)[:, None]] = -np.inf
+        # Where all others fit there as well, the activity repeats, or they do not tell: nothing shows that any moved.
+        others = table.sum(axis=0) - fits
+        gain[others[:, _SET_STEPS, None] - others < _LEAST_GAIN] = -np.inf
         at, place = np.unravel_index(np.argmax(gain), gain.shape)
         found.append((float(gain[at, place]), int(few[at]), -float(grid[place])))
     gained, few_at, move = max(found)

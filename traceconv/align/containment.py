@@ -150,7 +150,7 @@ def _check_of_pair(outer: ClockInput, inner: ClockInput, alignment: Alignment, n
     if reason is None:
         return check
     hint = Text.SAY_WHERE_IT_BELONGS(name=inner.name)
-    if reason.move_ns is not None and not by_user:  # no --offset mends a clock that was set in between
+    if reason.move_ns is not None and not by_user:  # no --offset is right for a clock that was set in between
         moved = _calls(outer, inner, clock_map.then(ClockMap(reason.move_ns)), names, others)
         hint = Text.KEEP_CLOCKS() if moved is None or _check(moved)[1] is not None else hint
     said = Contradiction(reason.verdict, (inner.index,), inner.name, reason.text, hint, by_user)
