@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from tests.golden import ROOT
 from traceconv.align import Policy, align
 from traceconv.align.constraint_parser import Constraints
 from traceconv.align.host_ends import Ends, ends_of_two
@@ -150,6 +152,27 @@ def test_a_clock_that_was_set_in_mid_run_is_no_drift() -> None:
         InconsistentClocks, match=r"clock of a host was set by 8[78]\d µs after 'nccl.*' at rank1.json.gz"
     ):
         align(ranks("rank_step"))
+
+
+@pytest.mark.parametrize(("share", "by"), [(0.3, 220), (0.35, 200), (0.4, 220), (0.5, 150), (0.7, 180), (0.3, 0)])
+def test_the_bound_of_a_clock_that_was_set_by_less_holds_both_offsets(share: float, by: int, tmp_path: Path) -> None:
+    """The ends that gloo recorded scatter by more than the clock was set, and no collectives contradict each other."""
+    documents = [
+        json.loads(next((ROOT / f"pytorch-kineto/gloo-rank{rank}").glob("input*")).read_text()) for rank in (0, 1)
+    ]
+    documents[1]["host_name"] = "other"
+    events = [event for event in documents[1]["traceEvents"] if event["ph"] == "X"]
+    begin, end = (pick(event["ts"] for event in events) for pick in (min, max))
+    for event in events:
+        event["ts"] += by if event["ts"] > begin + share * (end - begin) else 0
+    for rank, document in enumerate(documents):
+        (tmp_path / f"rank{rank}.json").write_text(json.dumps(document))
+    found = align([read(tmp_path / f"rank{rank}.json") for rank in (0, 1)])
+    line, (interval,) = found.receipt[1], found.hosts_apart
+    assert line.bound_ns is not None
+    assert max(abs(line.moved_ns + set_by) for set_by in (0, by * US)) <= line.bound_ns < 600 * US
+    assert by or line.bound_ns < 170 * US
+    assert interval.least_ns <= (by if share < 0.5 else 0) * US <= interval.most_ns
 
 
 def test_no_option_makes_a_bound_of_two_hosts() -> None:

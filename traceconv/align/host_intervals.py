@@ -8,6 +8,10 @@ Two clocks differ by a line, except for a small change of their rate (wander). T
 are a convex region. The offset at an instant follows from two bounds at a time: one before and one after it, or an
 upper and a lower one on one side, which limit the slope. The wander between the instant and the time of a bound is
 added to that bound.
+
+A clock that was set by less than their width makes no contradiction: what the collectives before and after that allow
+overlaps, and the overlap may hold neither offset. So if the overlap of two parts of the recording is clearly narrower
+than both, what either allows is kept.
 """
 
 from __future__ import annotations
@@ -17,7 +21,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from traceconv.align.geometry import F64
-from traceconv.model.clocks import HOSTS_DRIFT, SLEWED_DRIFT
+from traceconv.model.clocks import HOSTS_DRIFT, I64, SLEWED_DRIFT
 
 #: The largest change of this rate within a recording, from temperature and corrections of the kernel.
 WANDER = 2e-6
@@ -26,6 +30,11 @@ WANDER = 2e-6
 _PARTS, _PARTS_OF_MANY, _MANY = 16, 4, 130
 #: The number of instants at which intervals are computed; between them, the wander is added.
 _INSTANTS, _INSTANTS_OF_MANY = 9, 3
+#: A clock may have been set if the overlap of what the two parts beside an instant allow is less than this part of the
+#: narrower one. If it is more, an offset in the overlap is off by no more than half of it.
+_CLEARLY = 0.6
+#: With up to this many hosts, one part is left out between the two that are compared; with more, to limit time, two.
+_FEW = 16
 #: The rounding error of two bounds in 64-bit floats, ns.
 _ROUNDING = 2.0
 
@@ -72,23 +81,50 @@ def _intervals(entered: F64, left: F64, at: F64, rate: float) -> HostIntervals:
     """Return the limits at some instants for a largest drift; without drift there is no wander, either."""
     hosts = entered.shape[1]
     limits = _Limits(entered, left, _PARTS_OF_MANY if hosts > _MANY else _PARTS, rate)
-    most = np.full((len(at), hosts, hosts), np.inf)
-    for host in range(hosts):
-        for number, instant in enumerate(at.tolist()):
-            most[number, host] = limits.most(host, instant)
-    most += limits.wander * float(np.max(np.diff(at), initial=0)) / 2
-    most[:, np.arange(hosts), np.arange(hosts)] = 0
+    most = limits.between_all(at)
     around = most + most.transpose(0, 2, 1)
     worst = np.unravel_index(int(np.argmin(around)), around.shape)
     if around[worst] < -_ROUNDING:
         return HostIntervals(at, -most[:, 0], most[:, :, 0], limits.contradicting(int(worst[1]), int(worst[2])))
     ahead, steps = _shortest(most)
-    behind, _ = _shortest(most.transpose(0, 2, 1))
     wrong = {(limits.tightest(host, other, at[number]), host, other) for number, host, other in steps}
+    if len(at) > 1 and not wrong and _widen_at_steps(most, limits, at):
+        ahead, _ = _shortest(most)
+    behind, _ = _shortest(most.transpose(0, 2, 1))
     between = most[len(at) // 2]
     for by in range(hosts) if hosts <= _MANY else ():  # with many hosts, a path through the first host is as good
         between = np.minimum(between, between[:, by, None] + between[by])
     return HostIntervals(at, -behind, ahead, tuple(sorted(wrong)), between)
+
+
+def _widen_at_steps(most: F64, limits: _Limits, at: F64) -> bool:
+    """Widen the limits of hosts whose clocks may have been set, and return whether there are any.
+
+    Args:
+        most: the greatest offset of each host against each other one at some instants, ns; changed.
+        limits: the bounds.
+        at: the instants, ns.
+    """
+    lost, without = np.zeros(most.shape[1:]), np.zeros(most.shape[1:], np.int64)
+    out = 1 if len(lost) <= _FEW else 2
+    for part in range(out, limits.parts - out, out):
+        sides = slice(part), slice(part + out, None)  # the step lies between them
+        one, other = (limits.between_all(limits.begin[[part]], side)[0] for side in sides)
+        narrower, both = np.minimum(one + one.T, other + other.T), np.minimum(one, other)
+        known = np.isfinite(narrower)
+        less = np.where(known, narrower, 0) - np.where(known, both + both.T, 0)
+        more = (less > lost) & (both + both.T < _CLEARLY * narrower)
+        lost[more], without[more] = less[more], part  # less is lost if a side has bounds from before and after the step
+    around = float(np.max(np.diff(at)))
+    for part in np.unique(without[lost > 0]).tolist():
+        hosts, others = np.nonzero(without == part)
+        until, since = limits.begin[min(part + out, limits.parts - 1)] + around, limits.begin[part] - around
+        for side, where in ((slice(part), at <= until), (slice(part + out, None), at >= since)):
+            rows = np.unique(hosts)
+            either = limits.between_all(at[where], side, rows)[:, np.searchsorted(rows, hosts), others]
+            index = np.flatnonzero(where)[:, None], hosts, others
+            most[index] = np.maximum(most[index], either)
+    return bool(np.any(lost))
 
 
 def can_agree(entered: F64, left: F64) -> bool:
@@ -133,6 +169,7 @@ class _Limits:
         ahead: the upper bound of the offset of a host against another one, by host, part and other host, ns.
         when: the time of the bound, ns.
         row: the collective of the bound.
+        begin: the first time of each part, ns.
         rate: the largest drift, as a ratio.
         wander: the largest change of the drift, as a ratio.
     """
@@ -140,8 +177,10 @@ class _Limits:
     def __init__(self, entered: F64, left: F64, parts: int, rate: float) -> None:
         self.rate, self.wander = rate, WANDER if rate else 0.0
         hosts = entered.shape[1]
-        order = np.argsort(np.nanmin(np.where(np.isnan(entered), np.inf, entered), axis=1), kind="stable")
+        first = np.min(np.where(np.isnan(entered), np.inf, entered), axis=1)
+        order = np.argsort(first, kind="stable")
         begins = np.unique(np.arange(parts) * len(order) // parts)
+        self.begin, self.parts = first[order[begins]], len(begins)
         shape = (hosts, len(begins), hosts)
         self.ahead, self.when, self.row = np.full(shape, np.inf), np.zeros(shape), np.zeros(shape, np.int64)
         sorted_entered, sorted_left = entered[order], left[order]
@@ -157,13 +196,28 @@ class _Limits:
                     self.when[host, part] = np.nan_to_num(sorted_entered[taken[at], np.arange(hosts)])
                     self.row[host, part] = order[taken[at]]
 
-    def most(self, host: int, instant: float) -> F64:
+    def between_all(self, at: F64, parts: slice = slice(None), rows: I64 | None = None) -> F64:
+        """Return the upper bound of the offset of each host against each other one at some instants, ns.
+
+        Args:
+            at: the instants, ns.
+            parts: the parts whose bounds count.
+            rows: the hosts whose offsets are wanted; all by default.
+        """
+        hosts = np.arange(len(self.ahead)) if rows is None else rows
+        most = np.array([[self._most(host, instant, parts) for host in hosts] for instant in at.tolist()])
+        most += self.wander * float(np.max(np.diff(at), initial=0)) / 2
+        most[:, np.arange(len(hosts)), hosts] = 0
+        return most
+
+    def _most(self, host: int, instant: float, parts: slice) -> F64:
         """Return the upper bound of the offset of a host against each other one at an instant, ns."""
-        others = np.flatnonzero(np.any(np.isfinite(self.ahead[host]), axis=0))
-        most, least = self.ahead[host][:, others].T, -self.ahead[others][:, :, host]
-        away, away_back = (self.when[host][:, others] - instant).T, self.when[others][:, :, host] - instant
+        ahead, when = self.ahead[:, parts], self.when[:, parts]
+        others = np.flatnonzero(np.any(np.isfinite(ahead[host]), axis=0))
+        most, least = ahead[host][:, others].T, -ahead[others][:, :, host]
+        away, away_back = (when[host][:, others] - instant).T, when[others][:, :, host] - instant
         most, least = most + self.wander * np.abs(away), least - self.wander * np.abs(away_back)
-        widest = np.full(self.ahead.shape[2], np.inf)
+        widest = np.full(len(self.ahead), np.inf)
         with np.errstate(invalid="ignore"):  # unknown bounds are infinite
             closest = [
                 np.min(most + self.rate * np.abs(away), axis=1),

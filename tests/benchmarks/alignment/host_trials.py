@@ -242,6 +242,29 @@ def set_clock(seed: int) -> PlacedRank:
     return placed(Recorded(ranks, (one, replace(other, set_at=at, set_by=by))), rng)
 
 
+def small_step(seed: int) -> PlacedRank:
+    """Place two ranks of one job, whose ends a busy machine scatters; a clock is set by 0.2 to 1.5 of the bound."""
+    rng = np.random.default_rng([8, seed])
+    ranks, (one, other) = script(rng).job(rng), _clocks(rng)
+    late = float(np.exp(rng.uniform(np.log(20), np.log(1000)))) * US
+    ranks = [
+        _later(rank, rng.exponential(late, len(rank.leaves)) * (rng.random(len(rank.leaves)) < 0.8)) for rank in ranks
+    ]
+    as_it_is = placed(Recorded(ranks, (one, other)), np.random.default_rng(seed))
+    if as_it_is.bound_ns is None:
+        return as_it_is
+    by = as_it_is.bound_ns * float(rng.uniform(0.2, 1.5)) * rng.choice((-1, 1))
+    count = len(ranks[1].leaves)
+    after = int(rng.integers(count // 10, count * 9 // 10))
+    at = float(rng.uniform(ranks[1].leaves[after], ranks[1].enters[after + 1]))
+    return placed(Recorded(ranks, (one, replace(other, set_at=at, set_by=by))), np.random.default_rng(seed))
+
+
+def _later(rank: Rank, late: F64) -> Rank:
+    """Return a rank that leaves later, ns, but before it enters the next collective."""
+    return replace(rank, leaves=np.minimum(rank.leaves + late, np.append(rank.enters[1:] - 20 * US, np.inf)))
+
+
 def steep(seed: int) -> PlacedRank:
     """Place two ranks of one job whose clocks drift by 110 to 600 ppm."""
     rng = np.random.default_rng([4, seed])
@@ -293,6 +316,7 @@ TRIALS: dict[str, Callable[[int], PlacedRank]] = {
     "one job": one_job,
     "two jobs": two_jobs,
     "set clock": set_clock,
+    "small step": small_step,
     "steep": steep,
     "skewed": skewed,
     "ahead": ahead,

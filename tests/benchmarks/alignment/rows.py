@@ -108,6 +108,7 @@ def all_rows(
         "unrelated-samples": partial(unrelated_samples, few),
         "two-jobs": partial(two_jobs, few),
         "set-clocks": partial(set_clocks, few),
+        "small-set-clocks": partial(small_set_clocks, few),
         "steep": partial(steep, few),
         "skewed": partial(skewed, few),
         "ahead": partial(ahead, few),
@@ -502,6 +503,13 @@ def two_jobs(count: int) -> Row:
 def set_clocks(count: int) -> Row:
     """The wall clock of a host is set in mid-run, by 20 µs to 50 ms."""
     return _never_outside("the clock of a host set in mid-run, simulated", "set clock", count)
+
+
+def small_set_clocks(count: int) -> Row:
+    """The wall clock of a host is set by about as much as its bound, and the ends of collectives do not show it."""
+    return _never_outside(
+        "a host's clock set by 0.2 to 1.5 of its bound, ends scattered, simulated", "small step", count
+    )
 
 
 def steep(count: int) -> Row:
