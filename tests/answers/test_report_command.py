@@ -434,6 +434,9 @@ def test_a_trace_that_was_written_before_keeps_no_ranks(name: str, tmp_path: Pat
     for asked in (["ranks"], []):
         first, *_ = traceconv.report([tmp_path / name], Questions(asked))
         assert [note for note in first.notes if note.startswith(words)]
+    beside, *_ = traceconv.report([tmp_path / name, *ranks], Questions(["ranks"]))
+    assert [note for note in beside.notes if note.startswith(words)]
+    assert f"no rank is stated by {name}" not in beside.notes
     traceconv.merge(ranks[:1], tmp_path / f"one-{name}")
     assert "does not keep" not in str(traceconv.report([tmp_path / f"one-{name}"], Questions()))
 

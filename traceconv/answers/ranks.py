@@ -354,9 +354,10 @@ def _notes(sources: Sequence[SourceInfo], judged: _Judged | None, matched: Match
         notes.append(f"no recording of rank{'s' if len(missing) > 1 else ''} {shown_ranks(missing)} of {world}")
     if not world:
         notes.append("no input states how many ranks the job has: whether some are missing is not known")
-    silent = [source.name for source in sources if source.rank is None]
+    silent = [source.name for source in sources if source.rank is None and len(source.ranks_inside) < 2]
     if silent:
         notes.append(f"no rank is stated by {_named(silent)}")
+    notes += notes_of_merged(sources)
     if matched is None or judged is None:
         return [*notes, _NOT_KNOWN]
     of_kind = sum(matched.terms.not_for_all.values(), Counter[str]())
