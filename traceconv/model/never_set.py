@@ -24,7 +24,8 @@ lies (`BulkOfTimes`), since single events may be astray:
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -104,6 +105,14 @@ class BulkOfTimes:
     @property
     def _strays(self) -> int:
         return min(_STRAYS, self._count // 3)
+
+
+def _grouped(numbers: I64) -> Iterator[tuple[int, I64]]:
+    """Yield each number that occurs, with the places where it does."""
+    order = np.argsort(numbers, kind="stable")
+    edges = np.flatnonzero(np.diff(numbers[order], prepend=-1))
+    for here in np.split(order, edges[1:]) if len(order) else ():
+        yield int(numbers[here[0]]), here
 
 
 def _least(known: I64, more: I64) -> I64:
@@ -252,18 +261,18 @@ class _Found:
 
     def judge(self, clocks: Sequence[ClockDomain], snapshots: Sequence[ClockSnapshot]) -> None:
         """Keep only the events that the other times of their clock show to be without one."""
-        is_unset = {name: np.zeros(len(rows), bool) for name, rows in self._rows.items()}
         of_clock = {name: self._clock_of[self._column(name, "track")[rows]] for name, rows in self._rows.items()}
-        for clock in np.flatnonzero(np.bincount(np.concatenate(list(of_clock.values())))).tolist():
-            at_zero, here = self._look_at(clock, clocks[clock], snapshots), of_clock["slices"] == clock
+        unset_slices = np.zeros(len(self._rows["slices"]), bool)
+        is_none = np.zeros(len(clocks), bool)  # for each clock, whether 0 is no time
+        slices_of = dict(_grouped(of_clock["slices"]))
+        for number, at_zero in self._evidence(np.concatenate(list(of_clock.values())), clocks, snapshots):
+            here = slices_of.get(number, np.empty(0, np.int64))
             slices = self._slices(self._rows["slices"][here])
-            is_unset["slices"][here] = at_zero.never_set(slices)
-            if at_zero.is_no_time(slices):
-                self._tracks |= self._clock_of == clock
-                for name in TIMED[1:]:
-                    is_unset[name] |= of_clock[name] == clock
+            unset_slices[here] = at_zero.never_set(slices)
+            is_none[number] = at_zero.is_no_time(slices)
+        self._tracks = is_none[self._clock_of]
         for name, rows in self._rows.items():
-            self._rows[name] = rows[is_unset[name]]
+            self._rows[name] = rows[unset_slices if name == "slices" else is_none[of_clock[name]]]
 
     def _column(self, table: str, name: str) -> npt.NDArray[Any]:
         return self._tables.columns[table][name].numbers()
@@ -272,23 +281,32 @@ class _Found:
         ts, dur, category = (self._column("slices", name)[rows] for name in ("ts", "dur", "category"))
         return Slices(ts, dur, category, self._tables.strings())
 
-    def _look_at(self, number: int, clock: ClockDomain, snapshots: Sequence[ClockSnapshot]) -> AtZero:
-        """Return what a clock shows."""
-        marks = self._info.marks
-        if clock.synthetic:
-            return AtZero(0, 0, marks)
+    def _evidence(
+        self, wanted: I64, clocks: Sequence[ClockDomain], snapshots: Sequence[ClockSnapshot]
+    ) -> Iterator[tuple[int, AtZero]]:
+        """Yield the numbers of the wanted clocks, each once, with what they show."""
         read = [(one.clock, one.ts) for one in snapshots] + [(one.other, one.other_ts) for one in snapshots]
-        since_boot = clock.zero in SINCE_BOOT and any(one == clock and ts >= FAR_NS for one, ts in read)
-        bulk = BulkOfTimes()
+        late = {clock for clock, ts in read if ts >= FAR_NS}
+        bulks = self._bulks(np.bincount(wanted, minlength=len(clocks)) > 0)
+        for number in np.unique(wanted).tolist():
+            clock, bulk, marks = clocks[number], bulks[number], self._info.marks
+            since_boot = clock.zero in SINCE_BOOT and clock in late
+            shown = (0, 0, marks) if clock.synthetic else (bulk.first, bulk.last, marks, clock.zero, since_boot)
+            yield number, AtZero(*shown)
+
+    def _bulks(self, is_wanted: Mask) -> defaultdict[int, BulkOfTimes]:
+        """Return the bulk of the times of each wanted clock."""
+        bulks: defaultdict[int, BulkOfTimes] = defaultdict(BulkOfTimes)
         for name in TIMED:
             ts, track = self._column(name, "ts"), self._column(name, "track")
             for rows in chunks(len(ts)):
-                others = (self._clock_of[track[rows]] == number) & ~self._may_be_left(name, rows)
+                others = np.flatnonzero(is_wanted[self._clock_of[track[rows]]] & ~self._may_be_left(name, rows))
                 times = ends = ts[rows][others]
                 if name == "slices":
                     ends = times + self._column(name, "dur")[rows][others]
-                bulk.add(times, ends)
-        return AtZero(bulk.first, bulk.last, marks, clock.zero, since_boot)
+                for number, here in _grouped(self._clock_of[track[rows][others]]):
+                    bulks[number].add(times[here], ends[here])
+        return bulks
 
     def leave_out(self) -> LeftOut:
         """Leave out what was found, and count it."""
