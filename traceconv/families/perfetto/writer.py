@@ -138,9 +138,10 @@ class PerfettoProto:
         with source.open() as trace:
             sources = json_attribute(islice(read_packets(trace), TO_SOURCES), SOURCES)
         head = source.head()
+        end = head.tail[-_ENDING:]  # before the size: a packed file is unpacked up to it
         size = len(head.data) if head.complete else source.size
         endings = tuple(_ending(size - length) for length in range(len(_ending(0)), _ENDING))
-        return sources if head.tail[-_ENDING:].endswith(endings) else None
+        return sources if end.endswith(endings) else None
 
     def write(self, trace: Trace, sink: BinaryIO) -> WriteCounts:
         """Write the whole trace."""
