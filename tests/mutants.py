@@ -213,7 +213,18 @@ def outcome(number: int) -> str:
     mutant = MUTANTS[number]
     apply(mutant)
     watcher = Watcher()
-    arguments = ["-q", "-p", "no:cacheprovider", "-p", "no:xdist", "--no-header", "--tb=no", *mutant.tests]
+    arguments = [
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        "-o",
+        "addopts=",
+        "-p",
+        "no:xdist",
+        "--no-header",
+        "--tb=no",
+        *mutant.tests,
+    ]
     sys.stdout = open("/dev/null", "w")  # noqa: SIM115
     code = pytest.main(arguments, plugins=[watcher])
     if watcher.killed_by:
@@ -377,11 +388,11 @@ MUTANTS: Sequence[Mutant] = (
     # answers
     Mutant("answers.operations:operations", changed(rows=[]), SECTIONS),
     Mutant("answers.operations:_outermost", all_of(2), SECTIONS),
-    Mutant("answers.steps:steps", changed(rows=[]), SECTIONS),
-    Mutant("answers.memory:memory", changed(rows=[]), ("tests/answers/test_memory.py",)),
-    Mutant("answers.device:device", changed(rows=[]), SECTIONS),
-    Mutant("answers.primitives:primitives", changed(rows=[]), ("tests/answers/test_primitives.py",)),
-    Mutant("answers.logs:logs", changed(rows=[]), ("tests/answers/test_logs.py",)),
+    Mutant("answers.operations:steps", changed(rows=[]), SECTIONS),
+    Mutant("answers.summaries:memory", changed(rows=[]), ("tests/answers/test_memory.py",)),
+    Mutant("answers.devices:device", changed(rows=[]), SECTIONS),
+    Mutant("answers.operations:primitives", changed(rows=[]), ("tests/answers/test_primitives.py",)),
+    Mutant("answers.summaries:logs", changed(rows=[]), ("tests/answers/test_logs.py",)),
 )
 
 

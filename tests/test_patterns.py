@@ -34,7 +34,7 @@ BOUNDED = {
     "traceconv.families.furiosa_table:_PANDAS": 1000,
     "traceconv.families.chrome.document:_LAST_FUNCTION": 4096,
     "traceconv.families.vtune.external:_HOST": 4096,
-    "traceconv.families.perf._text:_LATE_FRAME": 4096,
+    "traceconv.families.perf.events:_LATE_FRAME": 4096,
 }
 #: The methods of patterns that are called under another name.
 USED = {
@@ -228,6 +228,12 @@ def slowest(pattern: re.Pattern[Any], used: set[str], size: int = SIZE) -> str:
 
 
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="the limit is a timer of POSIX")
+@pytest.mark.parametrize("place", [*BOUNDED, *USED])
+def test_what_is_said_of_a_pattern_is_of_one_that_there_is(place: str) -> None:
+    module, _, name = place.partition(":")
+    assert hasattr(importlib.import_module(module), name)
+
+
 @pytest.mark.parametrize("part", range(16))
 def test_each_pattern_is_linear_in_its_line(part: int) -> None:
     before = signal.signal(signal.SIGVTALRM, stop)
