@@ -1,4 +1,4 @@
-"""docs/alignment-method.md names modules, functions and estimators: all of them exist, and none is left out."""
+"""docs/alignment.md names modules, functions and estimators: all of them exist, and none is left out."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.benchmarks.alignment import pictures
 from traceconv.align.estimators import ESTIMATORS
 from traceconv.model.clocks import Verdict
 
-PAGE = (Path(__file__).parents[2] / "docs" / "alignment-method.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[2] / "docs" / "alignment.md").read_text(encoding="utf-8")
 NAMED = sorted(set(re.findall(r"`([a-z_]+)\.([A-Za-z_]+)(?:\([^`]*\))?`", PAGE)))
 
 

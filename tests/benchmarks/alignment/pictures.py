@@ -1,4 +1,4 @@
-"""Draws the pictures of docs/alignment-method.md: `python -m tests.benchmarks.alignment.pictures`.
+"""Draws the pictures of docs/alignment.md: `python -m tests.benchmarks.alignment.pictures`.
 
 They are figures of the page that `traceconv align --report` writes, of two recordings of one run without metadata.
 """
