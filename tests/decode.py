@@ -13,7 +13,8 @@ from google.protobuf.message import Message
 from google.protobuf.unknown_fields import UnknownFieldSet
 from perfetto.protos.perfetto.trace import perfetto_trace_pb2 as pb
 
-from traceconv.model.trace import NO_TRACK, Trace, Track, TrackKind
+from traceconv.model.trace import Trace
+from traceconv.model.track_table import NO_TRACK, Track, TrackKind
 
 #: Containers nested deeper than this are written as text.
 MAX_DEPTH = 64

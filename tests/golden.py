@@ -34,9 +34,9 @@ from traceconv.api import read
 from traceconv.families.outputs import writer_named
 from traceconv.io.spill import Memory
 from traceconv.merging.traces import merge_traces
-from traceconv.model.times import parse_duration
+from traceconv.model.layout import validate
+from traceconv.model.numbers import parse_duration
 from traceconv.model.trace import Trace
-from traceconv.model.validate import validate
 
 ROOT = Path(__file__).parent.parent / "golden"
 #: The formats whose cases pin the JSON output: these hold every shape that the writer writes, and merges show in it the

@@ -39,7 +39,8 @@ from typing import Any
 import numpy as np
 
 from tests.decode import shown_name
-from traceconv.model.trace import NO_TRACK, Trace, Track, TrackKind
+from traceconv.model.trace import Trace
+from traceconv.model.track_table import NO_TRACK, Track, TrackKind
 
 #: The title of a row: what kind it is, its name, and the number of a process or thread if it is a real one.
 Title = tuple[str, str, int | None]

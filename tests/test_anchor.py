@@ -31,7 +31,8 @@ from traceconv.families.clock_anchor import BAD_READING
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import REALTIME, ClockDomain, ClockSnapshot, Run, Zero
 from traceconv.model.layout import lay_out
-from traceconv.model.trace import SourceInfo, Trace
+from traceconv.model.source_info import SourceInfo
+from traceconv.model.trace import Trace
 
 SCHEMA = load_schema("anchor.schema.json")
 MS, S = 10**6, 10**9

@@ -29,8 +29,8 @@ from traceconv.errors import TraceconvError
 from traceconv.families.index import ALIASES
 from traceconv.families.registry import formats_called, names
 from traceconv.io.shown import Counted, quantity
-from traceconv.model import counted
-from traceconv.model.counted import JOINED_ENDS, LOG_ENTRIES, SWITCHES_TWICE, UNSUPPORTED_EVENTS
+from traceconv.model import diagnostics
+from traceconv.model.diagnostics import JOINED_ENDS, LOG_ENTRIES, SWITCHES_TWICE, UNSUPPORTED_EVENTS
 
 KINETO = ROOT / "pytorch-kineto" / "torch-convnet-process" / "input.json"
 ONEDNN = ROOT / "onednn-verbose" / "torch-convnet-process" / "input.log"
@@ -826,9 +826,9 @@ def test_one_of_something() -> None:
 
 
 def test_what_is_counted_has_words_for_one_and_for_several() -> None:
-    words = [value for value in vars(counted).values() if isinstance(value, Counted)]
+    words = [value for value in vars(diagnostics).values() if isinstance(value, Counted)]
     assert len(words) == len({*words}) > 80
-    assert [one for one in words if one.one == one] == [counted.METADATA]
+    assert [one for one in words if one.one == one] == [diagnostics.METADATA]
 
 
 def test_clocks_takes_what_merge_takes(tmp_path: Path) -> None:

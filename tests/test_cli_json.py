@@ -14,7 +14,7 @@ from tests.golden import ROOT
 from traceconv import cli
 from traceconv.check._schemas import load_schema
 from traceconv.families.registry import names
-from traceconv.model.times import format_time
+from traceconv.model.numbers import format_time
 
 KINETO = ROOT / "pytorch-kineto" / "cuda-streams" / "input.json"
 ONEDNN = ROOT / "onednn-verbose" / "torch-convnet-process" / "input.log"

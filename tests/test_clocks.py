@@ -17,12 +17,12 @@ from traceconv.align import Alignment, Policy, align
 from traceconv.align.constraint_parser import Constraints
 from traceconv.errors import UnrelatedClocks
 from traceconv.model.builder import Builder
-from traceconv.model.clock_graph import ClockGraph
 from traceconv.model.clocks import (
     DRIFT_UNIT,
     REALTIME,
     Bend,
     ClockDomain,
+    ClockGraph,
     ClockMap,
     ClockSnapshot,
     Provenance,
@@ -32,7 +32,9 @@ from traceconv.model.clocks import (
     Zero,
 )
 from traceconv.model.layout import lay_out
-from traceconv.model.trace import ClockId, SourceInfo, Trace
+from traceconv.model.source_info import SourceInfo
+from traceconv.model.trace import Trace
+from traceconv.model.track_table import ClockId
 
 PRIVATE = ClockDomain("private", Zero.UNKNOWN, Run.MONOTONIC, 10)
 START = ClockDomain("since start", Zero.RUN_START, Run.MONOTONIC)

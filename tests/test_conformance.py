@@ -23,9 +23,8 @@ from traceconv.families.registry import Certainty, configure, identify, importer
 from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
 from traceconv.model.diagnostics import DECLARED, ProblemKind
-from traceconv.model.layout import EMPTY_TRACKS, lay_out
-from traceconv.model.trace import SourceInfo
-from traceconv.model.validate import validate
+from traceconv.model.layout import EMPTY_TRACKS, lay_out, validate
+from traceconv.model.source_info import SourceInfo
 from traceconv.testing import check_description
 
 IMPORTERS = importers()

@@ -18,10 +18,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests import GROWTH_S
-from traceconv.model.arg_bytes import Args
-from traceconv.model.args import join_args
-from traceconv.model.builder import IMPOSSIBLE_WEIGHT, Builder
-from traceconv.model.bulk import NOT_A_NUMBER
+from traceconv.model.args import Args, join_args
+from traceconv.model.builder import IMPOSSIBLE_WEIGHT, NOT_A_NUMBER, Builder
 from traceconv.model.clocks import REALTIME, ClockDomain, ClockSnapshot, Run, Zero
 from traceconv.model.diagnostics import (
     DECLARED,
@@ -35,23 +33,12 @@ from traceconv.model.diagnostics import (
 )
 from traceconv.model.drawable import END_NEVER_SET, IMPOSSIBLE_CPU, NEGATIVE_DURATION, OUT_OF_RANGE
 from traceconv.model.dump import dump
-from traceconv.model.layout import lay_out
-from traceconv.model.paired_slices import MISNAMED_END, UNBEGUN_END, UNENDED
-from traceconv.model.times import LIMIT_NS
-from traceconv.model.trace import (
-    NO_CPU,
-    TABLES,
-    Level,
-    SliceId,
-    SourceInfo,
-    StackId,
-    Trace,
-    TrackId,
-    TrackKind,
-    column_types,
-)
-from traceconv.model.tracks import Tracks
-from traceconv.model.validate import InvalidTrace, validate
+from traceconv.model.event_tables import MISNAMED_END, UNBEGUN_END, UNENDED
+from traceconv.model.layout import InvalidTrace, lay_out, validate
+from traceconv.model.numbers import LIMIT_NS
+from traceconv.model.source_info import SourceInfo
+from traceconv.model.trace import NO_CPU, TABLES, Level, SliceId, StackId, Trace, column_types
+from traceconv.model.track_table import TrackId, TrackKind, Tracks
 
 TEST = Code("test.lost", Severity.DATA_LOSS, "lost in a test", ProblemKind.LOST)
 #: Without a resolution no overlap is small enough to be cut away.

@@ -13,9 +13,10 @@ from traceconv.merging.tables import COUNTS_DIFFER, plain_name
 from traceconv.merging.traces import merge_traces
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import NO_TIME, REALTIME
-from traceconv.model.layout import lay_out
-from traceconv.model.trace import NO_TRACK, SourceInfo, Trace
-from traceconv.model.validate import validate
+from traceconv.model.layout import lay_out, validate
+from traceconv.model.source_info import SourceInfo
+from traceconv.model.trace import Trace
+from traceconv.model.track_table import NO_TRACK
 
 T = 1_700_000_000_000_000_000
 

@@ -22,12 +22,13 @@ from tests.golden import Case, cases
 from tests.kernels import using, variants
 from traceconv.families.perfetto import writer as perfetto_proto
 from traceconv.families.perfetto.writer import Limits, PerfettoProto
-from traceconv.model.arg_bytes import Args
+from traceconv.model.args import Args
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import REALTIME
 from traceconv.model.layout import lay_out
-from traceconv.model.times import LIMIT_NS
-from traceconv.model.trace import Level, SourceInfo, Trace
+from traceconv.model.numbers import LIMIT_NS
+from traceconv.model.source_info import SourceInfo
+from traceconv.model.trace import Level, Trace
 from traceconv.writers import order as _order
 
 T = 1_795_245_457_236_000_123

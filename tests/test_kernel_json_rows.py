@@ -20,7 +20,8 @@ from traceconv.families.chrome.writer import _Columns
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import REALTIME, ClockDomain, Run, Zero
 from traceconv.model.layout import lay_out
-from traceconv.model.trace import SourceInfo, Trace
+from traceconv.model.source_info import SourceInfo
+from traceconv.model.trace import Trace
 
 KERNELS = variants("json_rows")
 T = 1_795_245_457_236_000_123

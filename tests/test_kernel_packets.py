@@ -24,7 +24,8 @@ from traceconv.families.perfetto import rows as perfetto_rows
 from traceconv.families.perfetto.reader import Perfetto
 from traceconv.io.source import Source
 from traceconv.model.builder import Builder
-from traceconv.model.trace import TABLES, SourceInfo, Trace
+from traceconv.model.source_info import SourceInfo
+from traceconv.model.trace import TABLES, Trace
 
 KERNELS = variants("packets")
 RECORDINGS = [case.input.read_bytes() for case in golden.cases() if case.format == "perfetto"]

@@ -15,9 +15,19 @@ from hypothesis import strategies as st
 from tests import GROWTH_S
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import ClockDomain, Run, Zero
-from traceconv.model.layout import EMPTY_TRACKS, MAX_DEPTH, OVERLAPPING, TOO_DEEP, TRIMMED, _slice_order, lay_out
-from traceconv.model.trace import NO_TRACK, SliceId, Slices, SourceInfo, Trace, Track, TrackId, TrackKind
-from traceconv.model.validate import validate
+from traceconv.model.layout import (
+    EMPTY_TRACKS,
+    MAX_DEPTH,
+    OVERLAPPING,
+    TOO_DEEP,
+    TRIMMED,
+    _slice_order,
+    lay_out,
+    validate,
+)
+from traceconv.model.source_info import SourceInfo
+from traceconv.model.trace import SliceId, Slices, Trace
+from traceconv.model.track_table import NO_TRACK, Track, TrackId, TrackKind
 
 Interval = tuple[int, int]
 

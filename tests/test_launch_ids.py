@@ -12,9 +12,8 @@ import numpy as np
 import pytest
 
 from tests import kernels
-from traceconv.model.arg_bytes import Args
-from traceconv.model.launch_ids import ids_of
-from traceconv.model.marks import LaunchMarks
+from traceconv.model.args import Args
+from traceconv.model.marks import LaunchMarks, ids_of
 
 MARKS = LaunchMarks(calls=("call",), ids=("correlation", "External id"), failed="error")
 OBJECTS = [
@@ -65,7 +64,7 @@ def test_ids_of_args(parts: int, with_kernel: bool, monkeypatch: pytest.MonkeyPa
 
 
 def test_ids_of_args_in_a_file_are_read_a_few_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("traceconv.model.arg_bytes._READ_OF_FILE", 4)
+    monkeypatch.setattr("traceconv.model.args._READ_OF_FILE", 4)
     length = np.array([len(text) for text, _ in OBJECTS], np.int32)
     at = np.cumsum(length, dtype=np.int64) - length
     with tempfile.TemporaryFile() as file:

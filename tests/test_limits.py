@@ -34,11 +34,12 @@ from traceconv.families.perfetto.reader import PacketReader
 from traceconv.io import limits
 from traceconv.io.limits import Limits, Unpacked
 from traceconv.io.source import Source
-from traceconv.model import tables
+from traceconv.model import event_tables
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import REALTIME
-from traceconv.model.shortening import LONG_ARG, LONG_NAME
-from traceconv.model.trace import SourceInfo, Trace
+from traceconv.model.drawable import LONG_ARG, LONG_NAME
+from traceconv.model.source_info import SourceInfo
+from traceconv.model.trace import Trace
 from traceconv.reading import LONG_LINE
 
 EVENT = {"ph": "X", "name": "a", "ts": 1, "dur": 2, "pid": 1, "tid": 1}
@@ -504,8 +505,8 @@ def test_what_onednn_lines_say_is_kept_once_for_all_runs(time: bytes, module: An
 
 
 def test_args_that_come_again_are_kept_once_and_long_or_old_ones_anew(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tables, "_MOST_RECENT", 2)
-    monkeypatch.setattr(tables, "_LONGEST_RECENT", 16)
+    monkeypatch.setattr(event_tables, "_MOST_RECENT", 2)
+    monkeypatch.setattr(event_tables, "_LONGEST_RECENT", 16)
     out = Builder(SourceInfo("a", "b"), REALTIME)
     track = out.tracks.add("t")
     given = [{"a": 1}, {"a": 1}, {"a": 2}, {}, {"a": 1}, {"a": 3}, {"a": 1}, {"a": "long" * 9}, {"a": "long" * 9}]

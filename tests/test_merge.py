@@ -19,10 +19,11 @@ from traceconv.merging.processes import SAME_PID
 from traceconv.merging.traces import merge_traces
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import REALTIME, ClockDomain, ClockSnapshot, Run, Zero
-from traceconv.model.layout import lay_out
-from traceconv.model.times import LIMIT_NS
-from traceconv.model.trace import NO_CPU, NO_TRACK, SourceInfo, StackId, Trace, Track, TrackKind
-from traceconv.model.validate import validate
+from traceconv.model.layout import lay_out, validate
+from traceconv.model.numbers import LIMIT_NS
+from traceconv.model.source_info import SourceInfo
+from traceconv.model.trace import NO_CPU, StackId, Trace
+from traceconv.model.track_table import NO_TRACK, Track, TrackKind
 
 HOST = replace(REALTIME, machine="host")
 SECOND = 10**9

@@ -31,7 +31,7 @@ from traceconv.errors import TraceconvError, UnrelatedClocks
 from traceconv.families.outputs import writer_named
 from traceconv.io.sqlite import MAGIC
 from traceconv.merging.traces import merge_traces
-from traceconv.model.validate import validate
+from traceconv.model.layout import validate
 
 CASES = [case for case in cases() if case.format != "merge"]
 MERGES = [case for case in cases() if case.format == "merge"]

@@ -23,9 +23,10 @@ from traceconv.check import check_file
 from traceconv.io.spill import Memory
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import BOOTTIME, REALTIME, ClockDomain, Run, Zero
+from traceconv.model.drawable import AtZero, BulkOfTimes, UnsureSlices
 from traceconv.model.marks import ANY_TOOL_MARKS, GPU_LAUNCHES, FormatMarks
-from traceconv.model.never_set import AtZero, BulkOfTimes, Slices
-from traceconv.model.trace import SourceInfo, StackId, Trace
+from traceconv.model.source_info import SourceInfo
+from traceconv.model.trace import StackId, Trace
 
 KINETO = ROOT / "pytorch-kineto"
 NO_ONES = ClockDomain("some time", Zero.UNKNOWN, Run.UNKNOWN)
@@ -544,9 +545,9 @@ GPU_TOOL = FormatMarks(GPU_LAUNCHES, unmeasured=".*", zero_before_work=True)
 ANY_TOOL = FormatMarks(any_tool=True)
 
 
-def slices(*dur: int, category: str = "") -> Slices:
+def slices(*dur: int, category: str = "") -> UnsureSlices:
     """Slices at 0 with these durations."""
-    return Slices(np.zeros(len(dur), np.int64), np.array(dur, np.int64), np.zeros(len(dur), np.int64), [category])
+    return UnsureSlices(np.zeros(len(dur), np.int64), np.array(dur, np.int64), np.zeros(len(dur), np.int64), [category])
 
 
 @pytest.mark.parametrize(
@@ -598,7 +599,7 @@ def test_what_makes_zero_no_time(shown: AtZero, dur: list[int], is_no_time: bool
         (AtZero(10, 20, CUPTI), slices(0, 5, category="kernel"), 1),
     ],
 )
-def test_which_slices_have_no_time(shown: AtZero, some: Slices, count: int) -> None:
+def test_which_slices_have_no_time(shown: AtZero, some: UnsureSlices, count: int) -> None:
     assert int(shown.never_set(some).sum()) == count
 
 

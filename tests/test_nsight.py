@@ -24,9 +24,9 @@ from traceconv.families.registry import Certainty, identify
 from traceconv.io.source import Source
 from traceconv.merging.traces import merge_traces
 from traceconv.model.clocks import REALTIME
-from traceconv.model.layout import lay_out
-from traceconv.model.trace import Trace, TrackKind
-from traceconv.model.validate import validate
+from traceconv.model.layout import lay_out, validate
+from traceconv.model.trace import Trace
+from traceconv.model.track_table import TrackKind
 
 SESSION = make_nsight.GOLDEN / "session" / "input.sqlite"
 

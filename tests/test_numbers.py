@@ -18,14 +18,22 @@ import traceconv
 from tests.test_imports import FOLDER
 from traceconv.api import read, report
 from traceconv.families.common.report_csv import fields_of
-from traceconv.model.json_values import decode_json
-from traceconv.model.numbers import decimal_of, double_of, fits_int64, hex_of, is_digits, number_of, whole, whole_of
+from traceconv.model.numbers import (
+    decimal_of,
+    decode_json,
+    double_of,
+    fits_int64,
+    hex_of,
+    is_digits,
+    number_of,
+    whole,
+    whole_of,
+)
 
 DATA = Path(__file__).parent / "data" / "numbers"
 #: What has its own reason to convert text: a loop over all events, names of functions in our own package, CSV.
 OWN_WAY = {
     "model/numbers.py": ("int", "float", "Decimal"),
-    "model/times.py": ("int",),  # bounded digits, tests/test_times.py
     "families/chrome/events.py": ("int",),  # the same for each event of a million
     "families/nvprof/activities.py": ("int",),  # a list of our own
     "families/deepsparse/analysis.py": ("Decimal",),  # a pattern bounds it; infinities and NaN are read and counted

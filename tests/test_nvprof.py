@@ -24,9 +24,8 @@ from traceconv.families.registry import identify
 from traceconv.io.source import Source
 from traceconv.io.sqlite import quoted
 from traceconv.model.diagnostics import Severity
-from traceconv.model.layout import lay_out
+from traceconv.model.layout import lay_out, validate
 from traceconv.model.trace import Trace
-from traceconv.model.validate import validate
 
 VECTOR_ADD = "vectorAdd(float const*, float const*, float*, int)"
 

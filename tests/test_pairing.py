@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tests.kernels import without
 from traceconv import kernel
-from traceconv.model.pairing import Marks
+from traceconv.model.event_tables import Marks
 
 
 def _pairs(marks: list[tuple[int, bool, int]]) -> list[tuple[int, int]]:

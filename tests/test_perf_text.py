@@ -25,7 +25,9 @@ from traceconv.model.builder import Builder
 from traceconv.model.clocks import MONOTONIC
 from traceconv.model.diagnostics import Severity
 from traceconv.model.layout import lay_out
-from traceconv.model.trace import NO_CPU, SourceInfo, Trace, TrackKind
+from traceconv.model.source_info import SourceInfo
+from traceconv.model.trace import NO_CPU, Trace
+from traceconv.model.track_table import TrackKind
 
 DATA = Path(__file__).parent / "data" / "perf"
 FORMATS = ("perf-script", "perf-stat", "perf-report", "perf-header")

@@ -27,8 +27,10 @@ from traceconv.families.perfetto.writer import SamplePackets
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import REALTIME
 from traceconv.model.layout import lay_out
-from traceconv.model.times import LIMIT_NS
-from traceconv.model.trace import NO_CPU, NO_TRACK, SourceInfo, Trace
+from traceconv.model.numbers import LIMIT_NS
+from traceconv.model.source_info import SourceInfo
+from traceconv.model.trace import NO_CPU, Trace
+from traceconv.model.track_table import NO_TRACK
 
 
 def weights(trace: Trace) -> list[int]:

@@ -26,9 +26,10 @@ from traceconv.merging.traces import merge_traces
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import REALTIME
 from traceconv.model.diagnostics import Severity
-from traceconv.model.layout import lay_out
-from traceconv.model.trace import NO_CPU, SourceInfo, Trace, TrackKind
-from traceconv.model.validate import validate
+from traceconv.model.layout import lay_out, validate
+from traceconv.model.source_info import SourceInfo
+from traceconv.model.trace import NO_CPU, Trace
+from traceconv.model.track_table import TrackKind
 from traceconv.reading import NO_DATA
 
 REFUSED = "error: "

@@ -17,7 +17,7 @@ from traceconv.align import Policy, align
 from traceconv.api import read
 from traceconv.merging.traces import merge_traces
 from traceconv.model.trace import Trace
-from traceconv.model.tracks import Tracks
+from traceconv.model.track_table import Tracks
 
 Show = Callable[[Trace, str], Picture]
 

@@ -23,9 +23,10 @@ from traceconv.api import read
 from traceconv.merging.traces import merge_traces
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import REALTIME
-from traceconv.model.layout import lay_out
-from traceconv.model.trace import NO_TRACK, SourceInfo, Trace, TrackKind
-from traceconv.model.validate import validate
+from traceconv.model.layout import lay_out, validate
+from traceconv.model.source_info import SourceInfo
+from traceconv.model.trace import Trace
+from traceconv.model.track_table import NO_TRACK, TrackKind
 
 
 def merged(traces: Sequence[Trace]) -> Trace:

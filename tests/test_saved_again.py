@@ -16,7 +16,8 @@ from traceconv.errors import TraceconvError
 from traceconv.families.registry import identify
 from traceconv.io.source import Source
 from traceconv.model.clocks import NO_TIME
-from traceconv.model.trace import NO_TRACK, Trace
+from traceconv.model.trace import Trace
+from traceconv.model.track_table import NO_TRACK
 
 STYLES: dict[str, dict[str, Any]] = {
     "compact": {"separators": (",", ":")},

@@ -26,13 +26,15 @@ from traceconv.errors import OutputError, UsageError
 from traceconv.io import spill
 from traceconv.io.source import Source
 from traceconv.io.spill import Memory, free_bytes, parse_size
-from traceconv.model import columns, tables
-from traceconv.model.arg_bytes import Args
+from traceconv.model import columns, event_tables
+from traceconv.model.args import Args
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import ClockDomain, Run, Zero
 from traceconv.model.columns import Column, in_one_file
 from traceconv.model.layout import lay_out
-from traceconv.model.trace import TABLES, SliceId, SourceInfo, StackId, Trace, TrackId
+from traceconv.model.source_info import SourceInfo
+from traceconv.model.trace import TABLES, SliceId, StackId, Trace
+from traceconv.model.track_table import TrackId
 
 KINETO = ROOT / "pytorch-kineto" / "torch-convnet-process" / "input.json"
 LOG = ROOT / "onednn-verbose" / "torch-convnet-process" / "input.log"
@@ -64,7 +66,7 @@ def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture
 def few_rows_too(monkeypatch: pytest.MonkeyPatch) -> None:
     """Columns go to a file however few rows there are."""
-    monkeypatch.setattr(tables, "_WORTH_A_FILE", 1)
+    monkeypatch.setattr(event_tables, "_WORTH_A_FILE", 1)
 
 
 def process(*arguments: object, **options: Any) -> subprocess.CompletedProcess[str]:
@@ -111,7 +113,7 @@ def test_same_bytes_if_rows_wait_in_files(
         return in_one_file(found)
 
     monkeypatch.setattr(columns, "in_one_file", spied)
-    monkeypatch.setattr(tables, "_ROWS_BETWEEN_LOOKS", 2)
+    monkeypatch.setattr(event_tables, "_ROWS_BETWEEN_LOOKS", 2)
     outputs = []
     for name, budget in (("kept.pftrace", None), ("spilled.pftrace", ALL)):
         api.convert(source, tmp_path / name, memory=budget)
@@ -230,7 +232,7 @@ def test_rows_count_too() -> None:
 
 
 def test_args_that_come_one_by_one_are_parted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tables, "_PART_BYTES", 1000)
+    monkeypatch.setattr(event_tables, "_PART_BYTES", 1000)
     kept, spilled = _trace(Memory(1 << 30)), _trace(Memory(ALL))
     assert len(kept.args.parts) > 10
     assert [type(part) for part in spilled.args.parts] == [mmap.mmap]
@@ -442,7 +444,7 @@ _VERBS: dict[str, Callable[[Builder, TrackId, int], object]] = {
 @pytest.mark.usefixtures("few_rows_too")
 @pytest.mark.parametrize("table", _VERBS)
 def test_columns_spill_while_they_grow(table: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tables, "_ROWS_BETWEEN_LOOKS", 100)
+    monkeypatch.setattr(event_tables, "_ROWS_BETWEEN_LOOKS", 100)
     out = Builder(SourceInfo("a", "test"), CLOCK, Memory(ALL))
     track = out.tracks.add("t")
     spilled = []

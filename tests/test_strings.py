@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from tests.golden import Case, cases
 from tests.kernels import variants, without
 from traceconv import api
-from traceconv.model import strings as module
-from traceconv.model.strings import Strings
+from traceconv.model import columns as module
+from traceconv.model.columns import Strings
 
 #: Also the surrogates that JSON escapes can name, and characters outside of the first plane.
 TEXTS = st.lists(st.text(st.sampled_from("ab\0é\u20ac\ud800\udc00\U00010000"), max_size=3), max_size=60)

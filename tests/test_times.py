@@ -10,7 +10,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from traceconv.model.times import (
+from traceconv.model.numbers import (
     LIMIT_NS,
     MS,
     NS,

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import REALTIME
-from traceconv.model.trace import NO_TRACK, ClockId, SourceInfo, Track, TrackId, TrackKind
-from traceconv.model.tracks import BEYOND, NO_NUMBER, Tracks
+from traceconv.model.source_info import SourceInfo
+from traceconv.model.track_table import BEYOND, NO_NUMBER, NO_TRACK, ClockId, Track, TrackId, TrackKind, Tracks
 
 NUMBERS = st.none() | st.integers(-(2**70), 2**70) | st.sampled_from([0, -1, 2**63, -(2**63), 2**63 - 1])
 TRACKS = st.builds(

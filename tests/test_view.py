@@ -17,10 +17,12 @@ from traceconv.cli.open_command import address_part
 from traceconv.families.perfetto.writer import PerfettoProto
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import REALTIME
-from traceconv.model.concatenation import concatenate_traces
 from traceconv.model.layout import lay_out
 from traceconv.model.marks import FormatMarks
-from traceconv.model.trace import SourceInfo, Trace, TrackKind
+from traceconv.model.source_info import SourceInfo
+from traceconv.model.trace import Trace
+from traceconv.model.trace_inputs import concatenate_traces
+from traceconv.model.track_table import TrackKind
 from traceconv.writers.view import window
 
 MS = 1_000_000

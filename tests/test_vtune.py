@@ -13,9 +13,8 @@ from traceconv.families.registry import Certainty
 from traceconv.families.vtune import external, reports
 from traceconv.families.vtune.reports import Vtune
 from traceconv.io.source import Head
-from traceconv.model.layout import lay_out
+from traceconv.model.layout import lay_out, validate
 from traceconv.model.trace import Trace
-from traceconv.model.validate import validate
 
 
 def converted(tmp_path: Path, text: str, **options: str) -> Trace:

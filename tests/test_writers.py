@@ -26,8 +26,10 @@ from traceconv.families.outputs import writer_for_path, writer_named
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import REALTIME, ClockDomain, Run, Zero
 from traceconv.model.layout import lay_out
-from traceconv.model.times import LIMIT_NS
-from traceconv.model.trace import NO_CPU, Level, SourceInfo, Trace, TrackId
+from traceconv.model.numbers import LIMIT_NS
+from traceconv.model.source_info import SourceInfo
+from traceconv.model.trace import NO_CPU, Level, Trace
+from traceconv.model.track_table import TrackId
 from traceconv.writers import WriteCounts, Writer
 from traceconv.writers import order as _order
 

@@ -16,7 +16,8 @@ from traceconv.errors import MalformedInput, TraceconvError
 from traceconv.families.common import wire_writer as wire
 from traceconv.families.tensorflow.xplane import ends_of_flows, step_name
 from traceconv.model.clocks import REALTIME
-from traceconv.model.trace import Trace, TrackKind
+from traceconv.model.trace import Trace
+from traceconv.model.track_table import TrackKind
 
 #: xprof makes these out of two instants when it prepares a file for viewers.
 DERIVED = "ThreadpoolListener::Region"

@@ -80,24 +80,13 @@ if TYPE_CHECKING:
     from traceconv.inputs import Input
     from traceconv.io.limits import Limits
     from traceconv.io.source import Head, Source
-    from traceconv.model.arg_bytes import Args
+    from traceconv.model.args import Args
     from traceconv.model.builder import Builder
     from traceconv.model.clocks import ClockDomain, ClockMap, ClockSnapshot, Verdict
-    from traceconv.model.collectives import Collectives
-    from traceconv.model.trace import (
-        Counters,
-        Flows,
-        Instants,
-        Level,
-        Logs,
-        Samples,
-        Slices,
-        SourceInfo,
-        Trace,
-        Track,
-        TrackKind,
-    )
-    from traceconv.model.tracks import Tracks
+    from traceconv.model.source_info import SourceInfo
+    from traceconv.model.stated_collectives import Collectives
+    from traceconv.model.trace import Counters, Flows, Instants, Level, Logs, Samples, Slices, Trace
+    from traceconv.model.track_table import Track, TrackKind, Tracks
 
 # fmt: off
 __all__ = [
@@ -139,11 +128,12 @@ _HOMES = (
     "answers.section",
     "align.clock_overview",
     "families.importer",
-    "model.arg_bytes",
+    "model.args",
     "model.builder",
-    "model.collectives",
+    "model.stated_collectives",
     "model.trace",
-    "model.tracks",
+    "model.source_info",
+    "model.track_table",
 )
 
 

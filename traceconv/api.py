@@ -30,8 +30,8 @@ from traceconv.io.output import check_target, would_replace, write_output
 from traceconv.io.spill import Memory
 from traceconv.merging.traces import merge_traces
 from traceconv.model.diagnostics import ProblemKind
+from traceconv.model.layout import validate
 from traceconv.model.trace import Trace
-from traceconv.model.validate import validate
 from traceconv.writers import Writer
 
 if TYPE_CHECKING:

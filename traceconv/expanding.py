@@ -2,7 +2,7 @@
 
 What a format knows is taken, in sorted order; a plain log with times only if it is named itself. One recording in
 several forms is taken once: of equal contents the unpacked one, perf.data rather than what was printed of it (see
-`model.forms`), and the recordings rather than a trace that traceconv made of them before.
+`model.source_info`), and the recordings rather than a trace that traceconv made of them before.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from traceconv.io.folders import AnyPath, Member, files_of, shown
 from traceconv.io.limits import DEFAULT_LIMITS, Limits
 from traceconv.io.same import digests, present
 from traceconv.io.source import Source
-from traceconv.model.forms import Form, Mark, other_forms
+from traceconv.model.source_info import Form, Mark, other_forms
 from traceconv.model.trace import Trace
 from traceconv.reading import Recognised, form_of, read_start, recognise
 from traceconv.writers.metadata import names_of_sources

@@ -25,16 +25,15 @@ from traceconv.io.log_collectors import Collected, Stream, collected
 from traceconv.io.source import Source
 from traceconv.io.spill import Memory, give_back
 from traceconv.model.builder import Builder
-from traceconv.model.concatenation import join_streams
-from traceconv.model.counted import UNREAD_LINES
-from traceconv.model.diagnostics import ProblemKind, declare
-from traceconv.model.forms import Form
-from traceconv.model.layout import lay_out
-from traceconv.model.shortening import shorten
-from traceconv.model.shown import as_recorded
-from traceconv.model.tables import Enough
-from traceconv.model.trace import NO_TRACK, SourceInfo, Trace
-from traceconv.model.validate import validate
+from traceconv.model.diagnostics import UNREAD_LINES, ProblemKind, declare
+from traceconv.model.drawable import shorten
+from traceconv.model.dump import as_recorded
+from traceconv.model.event_tables import Enough
+from traceconv.model.layout import lay_out, validate
+from traceconv.model.source_info import Form, SourceInfo
+from traceconv.model.trace import Trace
+from traceconv.model.trace_inputs import join_streams
+from traceconv.model.track_table import NO_TRACK
 
 NO_DATA = declare(
     "source.no_data", ProblemKind.NOTED, "the input holds no events and nothing else that could be drawn or kept"

@@ -50,7 +50,7 @@ def check_importer(cls: type[Importer], *inputs: str | os.PathLike[str]) -> None
         lost = [entry.message() for entry in source.diagnostics if entry.code.kind is ProblemKind.LOST]
         assert not lost, f"{path}: {lost[0]}"
         for what in (source.balance.unit, *source.balance.kept, *source.balance.merged):
-            assert isinstance(what, Counted), f"{what!r} has no word for one: use traceconv.model.counted"
+            assert isinstance(what, Counted), f"{what!r} has no word for one: use traceconv.model.diagnostics"
         _check_damaged(cls, Path(path))
 
 

@@ -45,9 +45,10 @@ from traceconv.errors import AlignmentError, TraceconvError
 from traceconv.families.common.local_time import ahead_minutes
 from traceconv.merging.traces import merge_traces
 from traceconv.model.clocks import REALTIME, ClockMap, ClockSnapshot, LocalTime, Provenance
-from traceconv.model.times import format_time, parse_duration
-from traceconv.model.trace import NO_TRACK, Trace
-from traceconv.model.validate import validate
+from traceconv.model.layout import validate
+from traceconv.model.numbers import format_time, parse_duration
+from traceconv.model.trace import Trace
+from traceconv.model.track_table import NO_TRACK
 
 LETTERS = "abcdefgh"
 DATA = Path(__file__).parents[1] / "data"

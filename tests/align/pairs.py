@@ -9,7 +9,8 @@ from traceconv.align.estimate import Events
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import ClockDomain, Run, Zero
 from traceconv.model.layout import lay_out
-from traceconv.model.trace import SourceInfo, Trace
+from traceconv.model.source_info import SourceInfo
+from traceconv.model.trace import Trace
 
 TRUTH = Truth(offset=4_300_000_000.0, drift=37e-6)
 _NAMES = ("convolution", "softmax", "pooling", "matmul")

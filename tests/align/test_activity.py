@@ -16,7 +16,7 @@ from traceconv.model.builder import Builder
 from traceconv.model.clocks import ClockDomain, Verdict, Zero
 from traceconv.model.clocks import Run as ClockRun
 from traceconv.model.marks import NO_MARKS
-from traceconv.model.trace import SourceInfo
+from traceconv.model.source_info import SourceInfo
 
 TRUTH = Truth(345.6 * S, 30e-6)
 IDLE = Shape(iterations=60, idle_every=10, idle_ms=30.0)

@@ -15,8 +15,9 @@ from traceconv.merging.traces import merge_traces
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import BOOTTIME, MONOTONIC, REALTIME, ClockDomain, ClockSnapshot, Run, Verdict, Zero
 from traceconv.model.layout import lay_out
-from traceconv.model.times import earlier_or_later
-from traceconv.model.trace import SourceInfo, Trace
+from traceconv.model.numbers import earlier_or_later
+from traceconv.model.source_info import SourceInfo
+from traceconv.model.trace import Trace
 
 HERE = replace(MONOTONIC, machine="vm")
 NOW = 1_700_000_000_000_000_000

@@ -33,8 +33,9 @@ from traceconv.model.clocks import (
 )
 from traceconv.model.layout import lay_out
 from traceconv.model.marks import ANY_TOOL_MARKS, GPU_MARKS
-from traceconv.model.times import parse_duration
-from traceconv.model.trace import SourceInfo, Trace
+from traceconv.model.numbers import parse_duration
+from traceconv.model.source_info import SourceInfo
+from traceconv.model.trace import Trace
 
 US = 1000
 

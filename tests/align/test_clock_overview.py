@@ -23,7 +23,8 @@ from traceconv.align.constraint_parser import Constraints
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import REALTIME, ClockDomain, ClockSnapshot, Verdict
 from traceconv.model.marks import FormatMarks
-from traceconv.model.trace import SourceInfo, Trace
+from traceconv.model.source_info import SourceInfo
+from traceconv.model.trace import Trace
 
 
 def wall() -> Trace:

@@ -55,7 +55,8 @@ from traceconv.model.clocks import (
     Zero,
 )
 from traceconv.model.layout import lay_out
-from traceconv.model.trace import SourceInfo, Trace
+from traceconv.model.source_info import SourceInfo
+from traceconv.model.trace import Trace
 
 PATHS = ["dir/a.json", "b.log"]
 US, MS, S = 10**3, 10**6, 10**9

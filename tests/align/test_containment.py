@@ -22,7 +22,8 @@ from traceconv.errors import UnverifiedAlignment
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import REALTIME, Verdict
 from traceconv.model.layout import lay_out
-from traceconv.model.trace import Layer, SourceInfo, Trace, take
+from traceconv.model.source_info import Layer, SourceInfo
+from traceconv.model.trace import Trace, take
 
 WALL, NOW = replace(REALTIME, machine="here"), 1_790_000_000_000_000_000
 MS = 1_000_000

@@ -25,8 +25,9 @@ from traceconv.model.builder import Builder
 from traceconv.model.clocks import BOOTTIME, REALTIME, ClockDomain, ClockMap, ClockSnapshot, LocalTime, Provenance, Zero
 from traceconv.model.clocks import Run as Runs
 from traceconv.model.layout import lay_out
-from traceconv.model.times import format_time, parse_duration
-from traceconv.model.trace import SliceId, SourceInfo, Trace
+from traceconv.model.numbers import format_time, parse_duration
+from traceconv.model.source_info import SourceInfo
+from traceconv.model.trace import SliceId, Trace
 
 NAMES = ("Conv", "Relu", "MatMul", "Softmax")
 OWN = ClockDomain("own clock", Zero.UNKNOWN, Runs.MONOTONIC, 1000)

@@ -27,7 +27,8 @@ from traceconv.model.clocks import (
     Verdict,
 )
 from traceconv.model.layout import lay_out
-from traceconv.model.trace import SourceInfo, Trace
+from traceconv.model.source_info import SourceInfo
+from traceconv.model.trace import Trace
 
 US, S = 1e3, 10**9
 DRIFT = 100e-6

@@ -19,10 +19,11 @@ from traceconv.errors import UnrelatedClocks
 from traceconv.merging.traces import merge_traces
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import REALTIME, ClockDomain, Run, Verdict, Zero
-from traceconv.model.layout import lay_out
-from traceconv.model.times import earlier_or_later, parse_duration
-from traceconv.model.trace import SourceInfo, Trace, TrackKind, take
-from traceconv.model.validate import validate
+from traceconv.model.layout import lay_out, validate
+from traceconv.model.numbers import earlier_or_later, parse_duration
+from traceconv.model.source_info import SourceInfo
+from traceconv.model.trace import Trace, take
+from traceconv.model.track_table import TrackKind
 from traceconv.writers.ids import Identities
 
 ORDER = ClockDomain("order of the log", Zero.UNKNOWN, Run.NONE, 1000)

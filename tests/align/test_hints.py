@@ -38,7 +38,7 @@ from traceconv.cli import cli
 from traceconv.cli.options import _ns
 from traceconv.errors import TraceconvError
 from traceconv.model.clocks import REALTIME, ClockDomain, LocalTime, Run, Verdict, Zero
-from traceconv.model.times import format_option
+from traceconv.model.numbers import format_option
 from traceconv.model.trace import Trace
 
 MS, US, S = 10**6, 10**3, 10**9

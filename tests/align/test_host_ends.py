@@ -14,7 +14,7 @@ from traceconv.align.constraint_parser import Constraints
 from traceconv.align.host_ends import Ends, ends_of_two
 from traceconv.api import read
 from traceconv.errors import InconsistentClocks, UnverifiedAlignment
-from traceconv.model.clocks import I64
+from traceconv.model.columns import I64
 from traceconv.model.trace import Trace
 
 US, MS = 10**3, 10**6

@@ -16,7 +16,8 @@ from traceconv.model.builder import Builder
 from traceconv.model.clocks import MONOTONIC, REALTIME, ClockDomain, ClockMap, ClockSnapshot, Run, Verdict, Zero
 from traceconv.model.layout import lay_out
 from traceconv.model.marks import ANY_TOOL_MARKS
-from traceconv.model.trace import SourceInfo, Trace
+from traceconv.model.source_info import SourceInfo
+from traceconv.model.trace import Trace
 
 US, MS, SECOND = 10**3, 10**6, 10**9
 NOW = 1_790_857_026 * SECOND

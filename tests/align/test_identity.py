@@ -16,7 +16,8 @@ from traceconv.errors import InconsistentClocks, UsageError
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import MONOTONIC, REALTIME, ClockDomain, ClockSnapshot, Verdict, machine_name
 from traceconv.model.layout import lay_out
-from traceconv.model.trace import SourceInfo, Trace
+from traceconv.model.source_info import SourceInfo
+from traceconv.model.trace import Trace
 
 S = 10**9
 VM = Machine("vm", "vm")

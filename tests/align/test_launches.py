@@ -30,7 +30,8 @@ from traceconv.model.clocks import (
 )
 from traceconv.model.layout import lay_out
 from traceconv.model.marks import GPU_LAUNCHES, GPU_MARKS, FormatMarks
-from traceconv.model.trace import SourceInfo, Trace
+from traceconv.model.source_info import SourceInfo
+from traceconv.model.trace import Trace
 
 US = 1e3
 ITERATIONS, KERNELS = 60, 12

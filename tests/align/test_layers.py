@@ -14,7 +14,7 @@ from traceconv.align.pairs import stated_outer
 from traceconv.api import read
 from traceconv.families.registry import importers
 from traceconv.model.clocks import Verdict
-from traceconv.model.trace import Layer
+from traceconv.model.source_info import Layer
 
 
 @pytest.mark.parametrize("seed", [1002, 1004, 1005, 1006])

@@ -14,7 +14,8 @@ from traceconv.align.names import NameMap
 from traceconv.align.nesting import UNNAMED, ThreadStretches, best_near, fits_on, possible
 from traceconv.model.builder import Builder
 from traceconv.model.layout import lay_out
-from traceconv.model.trace import SourceInfo, Trace
+from traceconv.model.source_info import SourceInfo
+from traceconv.model.trace import Trace
 
 OFFSET, DRIFT = 3_000_000.0, 20e-6
 OPERATORS = 300

@@ -12,10 +12,10 @@ from traceconv.align.inputs import ClockInput
 from traceconv.align.network import Edge, solve
 from traceconv.align.pairs import PairEstimate
 from traceconv.model.builder import Builder
-from traceconv.model.clock_graph import ClockGraph
-from traceconv.model.clocks import DRIFT_UNIT, ClockDomain, ClockMap, Run, Verdict, Zero
+from traceconv.model.clocks import DRIFT_UNIT, ClockDomain, ClockGraph, ClockMap, Run, Verdict, Zero
 from traceconv.model.layout import lay_out
-from traceconv.model.trace import SourceInfo, Trace
+from traceconv.model.source_info import SourceInfo
+from traceconv.model.trace import Trace
 
 SPAN_NS = 10**9
 EPOCH_NS = 1_790_000_000 * 10**9

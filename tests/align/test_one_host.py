@@ -40,8 +40,9 @@ from traceconv.errors import AlignmentError, AmbiguousAlignment, UnrelatedClocks
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import DRIFT_UNIT, ONE_HOST_DRIFT, REALTIME, Verdict
 from traceconv.model.layout import lay_out
-from traceconv.model.times import parse_duration
-from traceconv.model.trace import Layer, Trace, column_types, take
+from traceconv.model.numbers import parse_duration
+from traceconv.model.source_info import Layer
+from traceconv.model.trace import Trace, column_types, take
 
 _DATA = Path(__file__).parents[1] / "data" / "one_host"
 

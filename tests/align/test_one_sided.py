@@ -17,8 +17,7 @@ from traceconv.align import align
 from traceconv.align.causality import causality
 from traceconv.api import read
 from traceconv.errors import InconsistentClocks, UnverifiedAlignment
-from traceconv.model.collectives import MESSAGES
-from traceconv.model.stated_collectives import Side, stated_collectives
+from traceconv.model.stated_collectives import MESSAGES, Side, stated_collectives
 from traceconv.model.trace import Trace
 
 US, MS = 10**3, 10**6

@@ -18,7 +18,8 @@ from traceconv.errors import UnrelatedClocks
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import REALTIME, ClockDomain, ClockSnapshot, Run, Zero
 from traceconv.model.layout import lay_out
-from traceconv.model.trace import SourceInfo, Trace
+from traceconv.model.source_info import SourceInfo
+from traceconv.model.trace import Trace
 
 NAMES = ("convolution", "softmax", "pooling", "matmul")
 NO_TIMES = ClockDomain("order of lines", Zero.UNKNOWN, Run.NONE)

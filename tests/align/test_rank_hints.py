@@ -14,7 +14,7 @@ from traceconv.align.checks import Breaches
 from traceconv.align.constraint_parser import Constraints
 from traceconv.api import read
 from traceconv.errors import AlignmentError
-from traceconv.model.times import parse_duration
+from traceconv.model.numbers import parse_duration
 
 US, MS, SECOND = 10**3, 10**6, 10**9
 DOUBT = "the ends of these collectives do not show one job; if they are of one, with --offset rank1.json="

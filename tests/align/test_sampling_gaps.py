@@ -26,7 +26,8 @@ from traceconv.model.clocks import (
     Zero,
 )
 from traceconv.model.clocks import Run as ClockRun
-from traceconv.model.trace import SourceInfo, Trace
+from traceconv.model.source_info import SourceInfo
+from traceconv.model.trace import Trace
 
 TRUTH = Truth(12.5 * S, 40e-6)
 LIMIT = 100e-6

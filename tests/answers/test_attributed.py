@@ -38,8 +38,9 @@ from traceconv.answers.slice_tables import SliceTable
 from traceconv.cli import cli
 from traceconv.io.spill import Memory
 from traceconv.model.args import with_more_args
-from traceconv.model.trace import Trace, TrackKind
-from traceconv.model.validate import validate
+from traceconv.model.layout import validate
+from traceconv.model.trace import Trace
+from traceconv.model.track_table import TrackKind
 
 FILES = [RECORDED / "profile.json", RECORDED / "perf.data.gz"]
 TAKEN = st.lists(st.integers(0, 39).map(lambda at: Sample(1, at)), min_size=1)

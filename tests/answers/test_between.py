@@ -27,7 +27,7 @@ from traceconv.answers.slice_tables import SliceTable
 from traceconv.answers.windows import cut, window_of
 from traceconv.api import read
 from traceconv.errors import UsageError
-from traceconv.model.times import format_short
+from traceconv.model.numbers import format_short
 
 CUDA = SliceTable(read(ROOT / "pytorch-kineto" / "cuda-streams" / "input.json"))
 PARTS = ("host_late_ns", "launch_call_ns", "dispatch_ns", "device_wait_ns", "unknown_ns")

@@ -31,14 +31,14 @@ from traceconv.answers.summaries import overview
 from traceconv.api import read
 from traceconv.cli import cli
 from traceconv.errors import OutputError, UsageError
-from traceconv.model.arg_bytes import Args
-from traceconv.model.arg_values import ABSENT, arg_values
+from traceconv.model.args import ABSENT, Args, arg_values
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import ClockDomain, Run, Zero
-from traceconv.model.inputs_of import inputs_of
 from traceconv.model.layout import lay_out
-from traceconv.model.stated import by_stated_inputs
-from traceconv.model.trace import TABLES, SourceInfo, Trace, Track, take
+from traceconv.model.source_info import SourceInfo
+from traceconv.model.trace import TABLES, Trace, take
+from traceconv.model.trace_inputs import by_stated_inputs, inputs_of
+from traceconv.model.track_table import Track
 
 KINETO = ROOT / "pytorch-kineto" / "torch-convnet-process" / "input.json"
 ONEDNN = ROOT / "onednn-verbose" / "torch-convnet-process" / "input.log"

@@ -43,9 +43,9 @@ from traceconv.model.builder import Builder
 from traceconv.model.clocks import ClockDomain, Run, Zero
 from traceconv.model.layout import lay_out
 from traceconv.model.marks import CountMarks, FormatMarks, LaunchMarks
-from traceconv.model.placing import Placing, unshared
-from traceconv.model.trace import Layer, Slices, SourceInfo, Trace, TrackKind
-from traceconv.model.tracks import Tracks
+from traceconv.model.source_info import Layer, Placing, SourceInfo, unshared
+from traceconv.model.trace import Slices, Trace
+from traceconv.model.track_table import TrackKind, Tracks
 
 END = 40
 US_2026 = 1_790_000_000 * 10**6  # since 1970

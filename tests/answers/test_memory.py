@@ -13,7 +13,7 @@ from traceconv.answers import Questions
 from traceconv.answers.slice_tables import SliceTable
 from traceconv.answers.summaries import memory
 from traceconv.api import read
-from traceconv.model.trace import TrackKind
+from traceconv.model.track_table import TrackKind
 
 
 @pytest.mark.parametrize("case", ["pytorch-kineto/memory-and-stacks", "pytorch-kineto/cuda-streams", "mxnet/counters"])

@@ -19,8 +19,8 @@ from tests.kernels import without
 from tests.oracle.fixtures import OpenTrace
 from traceconv.answers.operations import operations
 from traceconv.answers.slice_tables import NO_PARENT, SliceTable, nesting_of
-from traceconv.model import ordering
-from traceconv.model.shown import as_shown
+from traceconv.model import columns
+from traceconv.model.dump import as_shown
 from traceconv.model.trace import Slices, Trace
 
 NESTED = [
@@ -63,7 +63,7 @@ def test_against_a_stack(rows: list[tuple[int, int, int]], of_chunk: int) -> Non
     track, ts, dur = (np.array([row[at] for row in rows], np.int64) for at in range(3))
     none = np.zeros(len(rows), np.int64)
     slices = Slices(ts, dur, track.astype(np.int32), none, none, none, none, none)
-    with patch.object(ordering, "_CHUNK", of_chunk), without():
+    with patch.object(columns, "_CHUNK", of_chunk), without():
         in_chunks = nesting_of(slices)
     for found in (in_chunks, nesting_of(slices)):
         assert (found.parent.tolist(), found.depth.tolist(), found.self_ns.tolist()) == (parents, depths, self_ns)

@@ -16,7 +16,7 @@ from traceconv.answers.slice_tables import SliceTable
 from traceconv.api import read
 from traceconv.families.onednn.verbose import OnednnVerbose
 from traceconv.io.shown import quantity
-from traceconv.model.counted import CALLS
+from traceconv.model.diagnostics import CALLS
 
 CASES = ["all-ts", "boot-clock", "decimal-comma", "gemm-api", "gpu", "graph-ts", "mkldnn-v0", "mkldnn-v021-torch"]
 CASES += ["torch-convnet-process", "v2-threads-ts", "v313-openvino-ts"]

@@ -35,7 +35,7 @@ from traceconv.answers.slice_tables import SliceTable
 from traceconv.api import convert, merge, read, report
 from traceconv.errors import UsageError
 from traceconv.io.shown import shortened, shortened_column, told_apart
-from traceconv.model import ordering
+from traceconv.model import columns
 from traceconv.model.trace import take
 
 CUDA = ROOT / "pytorch-kineto" / "cuda-streams" / "input.json"
@@ -77,7 +77,7 @@ def test_chunks_of_rows_change_nothing(rows: int, monkeypatch: pytest.MonkeyPatc
     asked = Questions(by=("name", "shape", "arg:stream"), where="args.correlation>3 or name~.")
     whole = answers(read(CUDA), Aligned(), asked)
     trace = read(CUDA)
-    monkeypatch.setattr(ordering, "_CHUNK", rows)
+    monkeypatch.setattr(columns, "_CHUNK", rows)
     assert answers(trace, Aligned(), asked) == whole
 
 

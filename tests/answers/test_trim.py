@@ -20,8 +20,8 @@ from traceconv.answers.windows import OUTSIDE, trimmed
 from traceconv.api import Output, read
 from traceconv.cli import cli
 from traceconv.errors import UsageError
+from traceconv.model.layout import validate
 from traceconv.model.trace import Trace
-from traceconv.model.validate import validate
 
 CUDA = ROOT / "pytorch-kineto" / "cuda-streams" / "input.json"
 STEPS = ROOT / "pytorch-kineto" / "sampled-steps" / "input.json"

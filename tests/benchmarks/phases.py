@@ -29,7 +29,7 @@ PHASES: Mapping[str, str] = {
     "traceconv.io.sqlite": "reading",
     "traceconv.families.registry": "reading",
     "traceconv.model.layout": "ordering",
-    "traceconv.model.ordering": "ordering",
+    "traceconv.model.columns": "ordering",
     "traceconv.writers.order": "ordering",
     "traceconv.writers": "encoding",
     "traceconv.model": "reading",

@@ -28,8 +28,9 @@ from traceconv.families.chrome.event import Hopeless
 from traceconv.families.registry import configure
 from traceconv.io.source import Source
 from traceconv.model.builder import Builder
-from traceconv.model.json_values import decode_json
-from traceconv.model.trace import Slices, SourceInfo, Trace
+from traceconv.model.numbers import decode_json
+from traceconv.model.source_info import SourceInfo
+from traceconv.model.trace import Slices, Trace
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "chrome-trace"
 CASES = sorted(path.name for path in GOLDEN.iterdir())

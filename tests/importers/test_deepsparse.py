@@ -17,7 +17,8 @@ from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import Run, Zero
 from traceconv.model.dump import dump
-from traceconv.model.trace import Level, SourceInfo, Trace
+from traceconv.model.source_info import SourceInfo
+from traceconv.model.trace import Level, Trace
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "deepsparse"
 BANNER = "DeepSparse, Copyright 2021-present / Neuralmagic, Inc. version: 0.9.1 (68df72e1) (release) (system=avx512)\n"

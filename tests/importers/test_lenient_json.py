@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from traceconv.families.chrome.event import Hopeless, Incomplete, repair_value
-from traceconv.model.json_values import MAX_DEPTH, flatten
+from traceconv.model.numbers import MAX_DEPTH, flatten
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),

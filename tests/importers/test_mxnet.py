@@ -14,7 +14,9 @@ from traceconv.families.registry import Certainty, configure, identify
 from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import Run, Zero
-from traceconv.model.trace import NO_TRACK, SourceInfo, Trace, TrackKind
+from traceconv.model.source_info import SourceInfo
+from traceconv.model.trace import Trace
+from traceconv.model.track_table import NO_TRACK, TrackKind
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "mxnet"
 CASES = sorted(path.name for path in GOLDEN.iterdir())

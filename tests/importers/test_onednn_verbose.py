@@ -18,7 +18,9 @@ from traceconv.families.registry import Certainty
 from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import Run, Zero
-from traceconv.model.trace import SourceInfo, Trace, TrackKind
+from traceconv.model.source_info import SourceInfo
+from traceconv.model.trace import Trace
+from traceconv.model.track_table import TrackKind
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "onednn-verbose"
 CASES = sorted(path.name for path in GOLDEN.iterdir())

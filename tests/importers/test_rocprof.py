@@ -17,8 +17,8 @@ from traceconv.families import rocprof
 from traceconv.families.rocprof import NOT_EXACT
 from traceconv.io.source import Source
 from traceconv.io.spill import Memory
-from traceconv.model import columns, tables
-from traceconv.model.arg_bytes import Args
+from traceconv.model import columns, event_tables
+from traceconv.model.args import Args
 from traceconv.model.columns import Column
 from traceconv.model.dump import dump
 from traceconv.reading import read_recognised, recognise
@@ -85,8 +85,8 @@ def test_rows_of_counters_in_files(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     spilled: list[int] = []
     spill = Column.spill
     monkeypatch.setattr(Column, "spill", lambda column: (spilled.append(len(column)), spill(column))[1])
-    monkeypatch.setattr(tables, "_WORTH_A_FILE", 1)
-    monkeypatch.setattr(tables, "_ROWS_BETWEEN_LOOKS", 7)
+    monkeypatch.setattr(event_tables, "_WORTH_A_FILE", 1)
+    monkeypatch.setattr(event_tables, "_ROWS_BETWEEN_LOOKS", 7)
     assert dump(read_recognised(recognise(Source(path)), {}, memory=Memory(1))) == expected
     assert 7 in spilled
     assert 294 in spilled

@@ -22,7 +22,8 @@ from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import LocalTime, Run, Zero
 from traceconv.model.layout import lay_out
-from traceconv.model.trace import Level, SourceInfo, Trace
+from traceconv.model.source_info import SourceInfo
+from traceconv.model.trace import Level, Trace
 
 GOLDEN = Path(__file__).parents[2] / "golden"
 S = 10**9

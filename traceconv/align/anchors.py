@@ -19,13 +19,13 @@ from traceconv.align.domains import ClockWarning, Key, is_definition, main_clock
 from traceconv.align.geometry import line_through
 from traceconv.align.messages import Message, Text
 from traceconv.errors import InconsistentClocks, UsageError
-from traceconv.model.clock_graph import ClockGraph
 from traceconv.model.clocks import (
     FREE_DRIFT,
     MOST_UNSTATED_NS,
     REALTIME,
     SLEW_DRIFT,
     ClockDomain,
+    ClockGraph,
     ClockMap,
     ClockSnapshot,
     Provenance,

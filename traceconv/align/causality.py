@@ -29,7 +29,9 @@ from traceconv.align.messages import Text
 from traceconv.align.names import NameMap
 from traceconv.errors import InconsistentClocks, UnverifiedAlignment
 from traceconv.model.clocks import UNSTATED_BOUND_NS, ClockMap, Verdict
-from traceconv.model.trace import I64, Layer, Trace
+from traceconv.model.columns import I64
+from traceconv.model.source_info import Layer
+from traceconv.model.trace import Trace
 
 if TYPE_CHECKING:
     from traceconv.align import Alignment

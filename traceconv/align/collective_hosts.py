@@ -36,8 +36,9 @@ from traceconv.align.machines import called
 from traceconv.align.messages import Message, Text
 from traceconv.errors import AlignmentError, AmbiguousAlignment, InconsistentClocks, UnverifiedAlignment
 from traceconv.model.clocks import HOSTS_DRIFT, IN_STEP, ClockDomain, ClockMap, Provenance, Step, Verdict
+from traceconv.model.columns import I64
 from traceconv.model.stated_collectives import Side
-from traceconv.model.trace import I64, Trace
+from traceconv.model.trace import Trace
 
 #: The fewest collectives that place a host: recordings of two runs of a job may have a few that fit by chance.
 _LEAST = 8

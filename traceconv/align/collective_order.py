@@ -27,7 +27,8 @@ import numpy as np
 
 from traceconv.align.collectives import Impossible, Occurrences, of_several_ranks
 from traceconv.align.host_intervals import can_agree
-from traceconv.model.clocks import I64, SLEWED_DRIFT
+from traceconv.model.clocks import SLEWED_DRIFT
+from traceconv.model.columns import I64
 
 #: Where several shifts are possible, the wall clocks of hosts are assumed to agree within this, ns: NTP does better.
 WALL_CLOCKS_AGREE_NS = 10 * 10**6

@@ -21,11 +21,12 @@ import numpy.typing as npt
 
 from traceconv.align.device_skew import NOTHING_KNOWN, DeviceSkew
 from traceconv.align.domains import on_trace_time
-from traceconv.model.arg_values import durations_recorded
+from traceconv.model.args import durations_recorded
 from traceconv.model.clocks import NO_BOUND_NS, UNSTATED_BOUND_NS, ClockMap
-from traceconv.model.collectives import MESSAGES, Group
-from traceconv.model.stated_collectives import GroupStated, Side, stated_collectives
-from traceconv.model.trace import I64, Trace, processes
+from traceconv.model.columns import I64
+from traceconv.model.stated_collectives import MESSAGES, Group, GroupStated, Side, stated_collectives
+from traceconv.model.trace import Trace
+from traceconv.model.track_table import processes
 
 if TYPE_CHECKING:
     from traceconv.align.inputs import Skews

@@ -29,7 +29,7 @@ from msgspec import Struct
 from traceconv.align.messages import Message, Text
 from traceconv.errors import UsageError, refuse_single_texts
 from traceconv.model.clocks import DRIFT_UNIT, machine_name
-from traceconv.model.times import parse_duration, step_of
+from traceconv.model.numbers import parse_duration, step_of
 
 #: More than the drift of any clock, and within the range of a map.
 _MOST_PPM = 900

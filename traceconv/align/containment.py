@@ -34,7 +34,9 @@ from traceconv.align.names import NameMap
 from traceconv.align.nesting import CHANCE, LEAST_FITTING, UNMOVED, ThreadStretches, most_fitting, sticking_out
 from traceconv.align.pairs import stated_outer
 from traceconv.model.clocks import ClockMap, Verdict
-from traceconv.model.trace import I64, Layer, Trace, take
+from traceconv.model.columns import I64
+from traceconv.model.source_info import Layer
+from traceconv.model.trace import Trace, take
 
 if TYPE_CHECKING:
     from traceconv.align import Alignment

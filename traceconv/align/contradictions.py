@@ -25,7 +25,7 @@ from traceconv.align.placed import Placed
 from traceconv.align.sequence_candidates import LEAST_MARGIN
 from traceconv.errors import InconsistentClocks
 from traceconv.model.clocks import HOSTS_DRIFT, ClockMap, Verdict
-from traceconv.model.trace import Layer
+from traceconv.model.source_info import Layer
 
 #: With at most this many inputs the events of all pairs are compared. Not tuned: 15 pairs take some seconds.
 ALL_PAIRS = 6

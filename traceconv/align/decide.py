@@ -19,8 +19,7 @@ from traceconv.align.network import Edge, Loop, Solution, solve
 from traceconv.align.pairs import PairEstimate
 from traceconv.align.placed import Placed, beside, not_aligned, related_maps, taken_as_best
 from traceconv.errors import AmbiguousAlignment, InconsistentClocks
-from traceconv.model.clock_graph import ClockGraph
-from traceconv.model.clocks import ClockDomain, ClockMap, Verdict
+from traceconv.model.clocks import ClockDomain, ClockGraph, ClockMap, Verdict
 
 
 def decide(inputs: Inputs, findings: Findings, policy: Policy) -> Placed:

@@ -22,7 +22,9 @@ from traceconv.align.geometry import F64
 from traceconv.align.launches import WRONG_IDS, work_and_waits
 from traceconv.align.messages import Message, Text
 from traceconv.model.clocks import HOSTS_DRIFT, ClockMap
-from traceconv.model.trace import I64, Trace, processes
+from traceconv.model.columns import I64
+from traceconv.model.trace import Trace
+from traceconv.model.track_table import processes
 
 if TYPE_CHECKING:
     from traceconv.align.domains import Key

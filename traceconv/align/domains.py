@@ -23,8 +23,8 @@ from traceconv.model.clocks import (
     Zero,
     looks_like_unix_time,
 )
-from traceconv.model.ordering import chunks, occurring
-from traceconv.model.trace import I32, I64, Trace
+from traceconv.model.columns import I32, I64, chunks, occurring
+from traceconv.model.trace import Trace
 
 #: A clock of an input: the number of the input, and the number of the clock in its trace.
 Key = tuple[int, int]

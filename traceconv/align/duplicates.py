@@ -1,7 +1,7 @@
 """Find inputs that are one recording: given twice, or in two forms, and warn of them.
 
 Traces of one recording are known by all their events, forms of one recording by the marks that they share (see
-`model.forms`), and parts of one recording by their samples.
+`model.source_info`), and parts of one recording by their samples.
 """
 
 from __future__ import annotations
@@ -15,9 +15,10 @@ from typing import Any
 import numpy as np
 
 from traceconv.align.messages import Message, Text
-from traceconv.model.forms import other_forms
-from traceconv.model.ordering import chunks, distinct_values, occurring
-from traceconv.model.trace import I32, I64, TABLES, Trace, Track
+from traceconv.model.columns import I32, I64, chunks, distinct_values, occurring
+from traceconv.model.source_info import other_forms
+from traceconv.model.trace import TABLES, Trace
+from traceconv.model.track_table import Track
 
 #: Fewer events than this may be equal by chance.
 _LEAST_EVENTS = 8

@@ -21,9 +21,10 @@ import numpy as np
 from traceconv.align.estimate import Array
 from traceconv.align.messages import Message, Text
 from traceconv.model.args import AnyArgs, with_more_args
+from traceconv.model.columns import I32, I64
 from traceconv.model.layout import sort_events
-from traceconv.model.trace import I32, I64, NO_TRACK, Trace, Track, TrackId, TrackKind
-from traceconv.model.tracks import Tracks
+from traceconv.model.trace import Trace
+from traceconv.model.track_table import NO_TRACK, Track, TrackId, TrackKind, Tracks
 
 _SYNTHETIC = " (synthetic)"
 

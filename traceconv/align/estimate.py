@@ -20,7 +20,7 @@ import numpy.typing as npt
 from traceconv.align.geometry import F64, Chain, Line, Region
 from traceconv.align.messages import Message, Text
 from traceconv.model.clocks import FREE_DRIFT, Verdict
-from traceconv.model.trace import I32
+from traceconv.model.columns import I32
 
 Array = npt.NDArray[Any]
 #: The most rivals that an estimate lists.

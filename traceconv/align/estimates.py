@@ -25,8 +25,7 @@ from traceconv.align.inputs import ClockInput, Inputs, Policy, of_other_pids
 from traceconv.align.launches import host_and_device
 from traceconv.align.messages import Message, Text
 from traceconv.align.pairs import PairEstimate, is_accepted, relined
-from traceconv.model.clock_graph import ClockGraph
-from traceconv.model.clocks import DRIFT_UNIT, ONE_HOST_DRIFT, ClockDomain, ClockMap, Verdict
+from traceconv.model.clocks import DRIFT_UNIT, ONE_HOST_DRIFT, ClockDomain, ClockGraph, ClockMap, Verdict
 
 #: Clocks that are related within this bound, ns, are not compared: named events are not more exact.
 _WELL_KNOWN_NS = 20_000

@@ -58,8 +58,7 @@ from traceconv.align.pairs import (
 from traceconv.align.sampling_gaps import align_interruptions
 from traceconv.align.sequences import align_sequences
 from traceconv.model.clocks import DRIFT_UNIT, FREE_DRIFT, ClockMap, Provenance, Step, Verdict
-from traceconv.model.forms import MARK_NS
-from traceconv.model.trace import Layer
+from traceconv.model.source_info import MARK_NS, Layer
 
 #: The most views of a recording (threads, runtimes, counters) that are tried, the surest first. Not tuned: real
 #: recordings have one to three.

@@ -14,9 +14,11 @@ from traceconv.align.names import NameMap
 from traceconv.align.nesting import UNNAMED, Stretches, ThreadStretches
 from traceconv.families.importer import extras
 from traceconv.families.registry import importers
-from traceconv.model.arg_values import arg_values
+from traceconv.model.args import arg_values
 from traceconv.model.clocks import Run
-from traceconv.model.trace import I32, Trace, TrackKind
+from traceconv.model.columns import I32
+from traceconv.model.trace import Trace
+from traceconv.model.track_table import TrackKind
 
 #: Args that tell the type of an operator whose slice is named after the node.
 _TYPES = ("op_name", "op_type", "layer_type")

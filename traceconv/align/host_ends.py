@@ -22,7 +22,8 @@ import numpy as np
 
 from traceconv.align.geometry import F64
 from traceconv.align.robust import median, quantile, rank_correlation, robust_line, spread_of
-from traceconv.model.clocks import HOSTS_DRIFT, I64, SLEWED_DRIFT
+from traceconv.model.clocks import HOSTS_DRIFT, SLEWED_DRIFT
+from traceconv.model.columns import I64
 
 #: Ends this close to the line are together, ns: the error of the profilers.
 _CLOSE_NS = 20_000.0

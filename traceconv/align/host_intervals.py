@@ -21,7 +21,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from traceconv.align.geometry import F64
-from traceconv.model.clocks import HOSTS_DRIFT, I64, SLEWED_DRIFT
+from traceconv.model.clocks import HOSTS_DRIFT, SLEWED_DRIFT
+from traceconv.model.columns import I64
 
 #: The largest change of this rate within a recording, from temperature and corrections of the kernel.
 WANDER = 2e-6

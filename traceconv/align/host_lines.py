@@ -14,7 +14,8 @@ import numpy as np
 from traceconv.align.geometry import F64
 from traceconv.align.host_intervals import HostIntervals
 from traceconv.align.robust import robust_line
-from traceconv.model.clocks import DRIFT_UNIT, HOSTS_DRIFT, I64, ClockMap
+from traceconv.model.clocks import DRIFT_UNIT, HOSTS_DRIFT, ClockMap
+from traceconv.model.columns import I64
 
 #: Marks a missing time in columns of times, ns; the sum of two fits into 64 bits.
 NO_TIME = 2**61

@@ -32,9 +32,11 @@ from traceconv.align.domains import clocks_of_tracks
 from traceconv.align.machines import Basis, Machine
 from traceconv.align.messages import Message, Text
 from traceconv.model.clocks import ClockMap, Run
-from traceconv.model.ordering import occurring
-from traceconv.model.trace import EVER, FOREVER, I64, NO_TRACK, SourceInfo, Trace, Track, TrackKind
-from traceconv.model.tracks import BEYOND
+from traceconv.model.columns import I64, occurring
+from traceconv.model.numbers import EVER, FOREVER
+from traceconv.model.source_info import SourceInfo
+from traceconv.model.trace import Trace
+from traceconv.model.track_table import BEYOND, NO_TRACK, Track, TrackKind
 
 if TYPE_CHECKING:
     from traceconv.align import Alignment

@@ -15,7 +15,8 @@ from traceconv.align.constraint_parser import Constraints
 from traceconv.align.domains import spans
 from traceconv.align.messages import Message, Text
 from traceconv.model.clocks import ClockDomain, ClockMap, LocalTime, Run, Verdict
-from traceconv.model.trace import Trace, TrackKind
+from traceconv.model.trace import Trace
+from traceconv.model.track_table import TrackKind
 
 _MINUTE_NS = 60 * 10**9
 _HOUR_NS = 60 * _MINUTE_NS

@@ -20,11 +20,11 @@ from traceconv.align.messages import Message, Text
 from traceconv.align.names import NameMap
 from traceconv.align.repeated_snapshots import lines_of_readings, warnings_of_set_clocks, with_readings_of_set_clocks
 from traceconv.errors import UsageError
-from traceconv.model.clock_graph import ClockGraph
 from traceconv.model.clocks import (
     REALTIME,
     SINCE_BOOT,
     ClockDomain,
+    ClockGraph,
     ClockMap,
     ClockSnapshot,
     Provenance,
@@ -32,8 +32,11 @@ from traceconv.model.clocks import (
     Step,
     Verdict,
 )
-from traceconv.model.times import format_within
-from traceconv.model.trace import I64, Layer, Trace, TrackKind
+from traceconv.model.columns import I64
+from traceconv.model.numbers import format_within
+from traceconv.model.source_info import Layer
+from traceconv.model.trace import Trace
+from traceconv.model.track_table import TrackKind
 
 if TYPE_CHECKING:
     from traceconv.align.device_skew import DeviceSkew

@@ -26,9 +26,10 @@ from traceconv.align.geometry import F64, Chain, Line, LinearConstraints, Region
 from traceconv.align.messages import Message, Text
 from traceconv.align.robust import robust_line, since_last, vary_together
 from traceconv.model.clocks import ClockMap, Verdict
-from traceconv.model.launch_ids import ids_of
-from traceconv.model.marks import LaunchMarks
-from traceconv.model.trace import I64, Trace, processes
+from traceconv.model.columns import I64
+from traceconv.model.marks import LaunchMarks, ids_of
+from traceconv.model.trace import Trace
+from traceconv.model.track_table import processes
 
 # "Simulated" are the pairs of tests/benchmarks/alignment/measure_launches.py with the seeds that tests have; there are
 # no recordings. "Not tuned" means that nothing tells that other values were tried; then comes the reason for the size.

@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from traceconv.align.estimate import Array, Events, some_of
 from traceconv.align.geometry import F64, Line, Region, convex_hull
-from traceconv.model.trace import I32
+from traceconv.model.columns import I32
 
 #: The kind of work that only the library has a name for.
 UNNAMED = -1

@@ -28,7 +28,8 @@ from traceconv.align.pairs import stated_outer
 from traceconv.align.placed import Placed
 from traceconv.align.robust import spread_of
 from traceconv.model.clocks import ClockMap
-from traceconv.model.trace import I64, Layer
+from traceconv.model.columns import I64
+from traceconv.model.source_info import Layer
 
 #: Logs and frameworks with more slices are looked at only if their events were compared, and many lie in no operator.
 _MOST_SLICES = 50_000

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING
 from traceconv.align.domains import Key, Warnings
 from traceconv.align.inputs import ClockInput, Inputs, Maps
 from traceconv.align.messages import Message, Text
-from traceconv.model.clock_graph import ClockGraph
-from traceconv.model.clocks import ClockMap, Provenance, Step, Verdict
-from traceconv.model.trace import I64
+from traceconv.model.clocks import ClockGraph, ClockMap, Provenance, Step, Verdict
+from traceconv.model.columns import I64
 
 if TYPE_CHECKING:
     from traceconv.align.duration_layout import Placement

@@ -23,7 +23,7 @@ from traceconv.model.clocks import (
     Verdict,
     Zero,
 )
-from traceconv.model.times import LIMIT_NS
+from traceconv.model.numbers import LIMIT_NS
 
 
 def place(inputs: Inputs, decided: Placed, policy: Policy) -> Placed:

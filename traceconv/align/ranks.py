@@ -16,8 +16,9 @@ from traceconv.align.collectives import Impossible, Occurrences
 from traceconv.align.host_ends import Ends, ends_of_two
 from traceconv.align.messages import Message, Text
 from traceconv.model.clocks import HOSTS_DRIFT, NO_BOUND_NS, UNSTATED_BOUND_NS, Verdict
+from traceconv.model.columns import I64
 from traceconv.model.stated_collectives import Side
-from traceconv.model.trace import I64, Trace
+from traceconv.model.trace import Trace
 
 if TYPE_CHECKING:
     from traceconv.align import Alignment

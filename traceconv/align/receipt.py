@@ -13,7 +13,7 @@ from traceconv.align.identity import Together
 from traceconv.align.machines import Machine
 from traceconv.align.messages import Message, Text
 from traceconv.model.clocks import ClockDomain, ClockMap, Run, Verdict, worse
-from traceconv.model.trace import I64
+from traceconv.model.columns import I64
 
 if TYPE_CHECKING:
     from traceconv.align.collective_matching import Matched

@@ -23,7 +23,7 @@ from collections.abc import Callable, Mapping
 from string import Formatter
 from typing import Any, Final
 
-from traceconv.model.times import (
+from traceconv.model.numbers import (
     earlier_or_later,
     format_bound,
     format_drift,
@@ -32,7 +32,7 @@ from traceconv.model.times import (
     format_short,
     format_uncertainty,
 )
-from traceconv.model.times import format_time as exact_time
+from traceconv.model.numbers import format_time as exact_time
 
 _SHOWN: Final[Mapping[str, Callable[[Any], str]]] = {
     "time": exact_time,

@@ -19,7 +19,7 @@ from traceconv.align.estimate import Method
 from traceconv.align.messages import Text
 from traceconv.io.shown import lines
 from traceconv.model.clocks import Verdict
-from traceconv.model.times import format_drift, format_long, format_short, format_time
+from traceconv.model.numbers import format_drift, format_long, format_short, format_time
 
 Json = dict[str, Any]
 Point = tuple[float, float]

@@ -23,7 +23,7 @@ from traceconv.answers.windows import check_between, window_of
 from traceconv.errors import UsageError, refuse_single_texts
 from traceconv.io import progress
 from traceconv.model.diagnostics import ProblemKind, Severity
-from traceconv.model.times import format_short
+from traceconv.model.numbers import format_short
 from traceconv.model.trace import Trace
 
 

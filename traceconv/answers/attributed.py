@@ -46,14 +46,13 @@ from traceconv.answers.slice_tables import SliceTable, table_by_stated_inputs
 from traceconv.errors import UsageError
 from traceconv.io.shown import quantity
 from traceconv.io.spill import Parts
-from traceconv.model.arg_values import ABSENT, arg_values
-from traceconv.model.args import with_more_args
-from traceconv.model.counted import SAMPLES, SLICES
-from traceconv.model.inputs_of import inputs_of
-from traceconv.model.ordering import chunks, distinct_values
-from traceconv.model.times import format_short
-from traceconv.model.trace import I32, I64, Counters, Frame, Trace, Track, TrackId, TrackKind, column_types
-from traceconv.model.tracks import Tracks
+from traceconv.model.args import ABSENT, arg_values, with_more_args
+from traceconv.model.columns import I32, I64, chunks, distinct_values
+from traceconv.model.diagnostics import SAMPLES, SLICES
+from traceconv.model.numbers import format_short
+from traceconv.model.trace import Counters, Frame, Trace, column_types
+from traceconv.model.trace_inputs import inputs_of
+from traceconv.model.track_table import Track, TrackId, TrackKind, Tracks
 
 # -- Add the costs of layers to a trace: as args of their slices, as frames of call stacks, and as counters ----------
 

@@ -16,10 +16,9 @@ import numpy.typing as npt
 
 from traceconv.align.launches import OwnIds, group_numbers, own_ids, with_ids
 from traceconv.answers.slice_tables import NO_PARENT, Rows, SliceTable, nesting_of
-from traceconv.model.launch_ids import of_launches
-from traceconv.model.marks import LaunchMarks
-from traceconv.model.ordering import distinct_values
-from traceconv.model.trace import I64, Slices, take
+from traceconv.model.columns import I64, distinct_values
+from traceconv.model.marks import LaunchMarks, of_launches
+from traceconv.model.trace import Slices, take
 
 # -- Find the layer that each thread ran at each time, and attribute events of other files to layers -----------------
 

@@ -15,11 +15,11 @@ from traceconv.answers.operations import step_rows
 from traceconv.answers.section import Activity, Cell, Column, Section, Unit
 from traceconv.answers.slice_tables import Intervals, Rows, SliceTable, gaps, intersect, shares, subtract, union
 from traceconv.io.shown import quantity
-from traceconv.model.counted import SLICES
+from traceconv.model.columns import I64, distinct_values
+from traceconv.model.diagnostics import SLICES
 from traceconv.model.marks import JOINT
-from traceconv.model.ordering import distinct_values
-from traceconv.model.times import format_short
-from traceconv.model.trace import I64, NO_TRACK, TrackKind
+from traceconv.model.numbers import format_short
+from traceconv.model.track_table import NO_TRACK, TrackKind
 
 # -- Partition the time of each device exactly into work and waiting, and find the causes of gaps --------------------
 

@@ -16,12 +16,12 @@ from traceconv.align.receipt import Aligned, ReceiptLine, warned
 from traceconv.answers.slice_tables import SliceTable
 from traceconv.errors import UsageError, refuse_single_texts
 from traceconv.io.output import check_folder, write_folder
-from traceconv.model.arg_values import ABSENT, arg_values, as_text
-from traceconv.model.inputs_of import inputs_of
+from traceconv.model.args import ABSENT, arg_values, as_text
+from traceconv.model.columns import I64, chunks, occurring
 from traceconv.model.numbers import fits_int64
-from traceconv.model.ordering import chunks, occurring
-from traceconv.model.tabular import Tabular, needed
-from traceconv.model.trace import I64, NO_TRACK, Level, Trace, TrackKind
+from traceconv.model.trace import Level, Tabular, Trace, needed
+from traceconv.model.trace_inputs import inputs_of
+from traceconv.model.track_table import NO_TRACK, TrackKind
 from traceconv.writers.sink import outgrown, room_of
 
 if TYPE_CHECKING:

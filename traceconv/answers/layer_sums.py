@@ -16,10 +16,11 @@ import numpy.typing as npt
 from traceconv.answers.attribution import BEHIND, NONE, distinct, expanded, grouped
 from traceconv.answers.owners import Owners, Pool
 from traceconv.answers.slice_tables import NO_PARENT, Rows, SliceTable, interval_counters
-from traceconv.model.inputs_of import inputs_of
-from traceconv.model.json_values import decode_json
+from traceconv.model.columns import I32, I64
 from traceconv.model.marks import CountMarks
-from traceconv.model.trace import I32, I64, Instants, Slices
+from traceconv.model.numbers import decode_json
+from traceconv.model.trace import Instants, Slices
+from traceconv.model.trace_inputs import inputs_of
 
 # -- Collect hardware counts of single slices: of layers, of kernels, and in rows of tables without times ------------
 

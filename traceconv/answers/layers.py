@@ -36,12 +36,12 @@ from traceconv.answers.owners import Outside, Owners, Pool
 from traceconv.answers.section import Column, Section, Unit, place_of
 from traceconv.answers.slice_tables import SliceTable, interval_counters, table_by_stated_inputs
 from traceconv.io.shown import quantity
-from traceconv.model.arg_values import ABSENT, arg_values
-from traceconv.model.counted import PRIMITIVES
-from traceconv.model.inputs_of import inputs_of
-from traceconv.model.ordering import occurring
-from traceconv.model.times import format_short
-from traceconv.model.trace import I64, Frame
+from traceconv.model.args import ABSENT, arg_values
+from traceconv.model.columns import I64, occurring
+from traceconv.model.diagnostics import PRIMITIVES
+from traceconv.model.numbers import format_short
+from traceconv.model.trace import Frame
+from traceconv.model.trace_inputs import inputs_of
 
 _COLUMNS = (
     Column("calls", "calls", Unit.COUNT),

@@ -16,13 +16,11 @@ from traceconv.answers.slice_tables import NO_PARENT, Rows, SliceTable
 from traceconv.errors import UsageError
 from traceconv.io.shown import quantity
 from traceconv.io.user_pattern import UserPattern, user_pattern
-from traceconv.model.arg_values import ABSENT, arg_values, as_text, having_any
-from traceconv.model.counted import CALLS, SLICES
-from traceconv.model.inputs_of import inputs_of
+from traceconv.model.args import ABSENT, arg_values, as_text, having_any
+from traceconv.model.columns import I32, I64, chunks, gathered, like_next, stable_order
+from traceconv.model.diagnostics import CALLS, SLICES
 from traceconv.model.marks import PrimitiveMarks
-from traceconv.model.ordering import chunks, gathered, like_next, stable_order
-from traceconv.model.stated import by_stated_inputs
-from traceconv.model.trace import I32, I64
+from traceconv.model.trace_inputs import by_stated_inputs, inputs_of
 
 # -- The section `operations`: the time of slices by name, or by other keys ------------------------------------------
 

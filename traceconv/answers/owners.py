@@ -13,11 +13,11 @@ import numpy.typing as npt
 
 from traceconv.answers.attribution import NONE, Timelines, grouped, launches, timelines, work_of
 from traceconv.answers.slice_tables import Rows, SliceTable
-from traceconv.model.inputs_of import inputs_of
+from traceconv.model.columns import I64
 from traceconv.model.numbers import whole
-from traceconv.model.placing import Placing, unshared
-from traceconv.model.stated import placings_of
-from traceconv.model.trace import I64, NO_TRACK, Layer, TrackKind
+from traceconv.model.source_info import Layer, Placing, unshared
+from traceconv.model.trace_inputs import inputs_of, placings_of
+from traceconv.model.track_table import NO_TRACK, TrackKind
 
 # -- Choose the slices that are layers, and the threads that events of threads without layers are attributed to ------
 

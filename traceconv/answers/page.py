@@ -17,7 +17,7 @@ import traceconv
 from traceconv.align.report_html import templates
 from traceconv.answers.section import NO_NAME, Cell, Section, Unit, shown_cell
 from traceconv.io.shown import one_line
-from traceconv.model.times import format_short
+from traceconv.model.numbers import format_short
 
 _LONGEST_TEXT = 2000
 _LONGEST_LABEL = 200

@@ -21,10 +21,11 @@ from traceconv.answers.operations import no_steps, step_rows
 from traceconv.answers.section import Cell, Column, Section, Unit
 from traceconv.answers.slice_tables import Rows, SliceTable
 from traceconv.io.shown import one_line, quantity, shown_ranks
-from traceconv.model.counted import RECORDS
-from traceconv.model.inputs_of import inputs_of
-from traceconv.model.times import format_short
-from traceconv.model.trace import I64, SourceInfo
+from traceconv.model.columns import I64
+from traceconv.model.diagnostics import RECORDS
+from traceconv.model.numbers import format_short
+from traceconv.model.source_info import SourceInfo
+from traceconv.model.trace_inputs import inputs_of
 
 if TYPE_CHECKING:
     from traceconv.align.collective_matching import Matched

@@ -13,10 +13,10 @@ import numpy.typing as npt
 from msgspec import Struct
 
 from traceconv.io.shown import one_line, quantity
-from traceconv.model.counted import MORE_ROWS, ROWS
-from traceconv.model.tabular import Tabular, html_table, needed
-from traceconv.model.times import format_long, format_short, format_time, format_within
-from traceconv.model.trace import I64
+from traceconv.model.columns import I64
+from traceconv.model.diagnostics import MORE_ROWS, ROWS
+from traceconv.model.numbers import format_long, format_short, format_time, format_within
+from traceconv.model.trace import Tabular, html_table, needed
 
 if TYPE_CHECKING:
     import pyarrow

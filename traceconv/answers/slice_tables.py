@@ -19,13 +19,14 @@ from traceconv import kernel
 from traceconv.answers.section import Window
 from traceconv.io.shown import quantity
 from traceconv.io.user_pattern import UserPattern
-from traceconv.model.arg_values import arg_values, durations_recorded
-from traceconv.model.counted import SLICES
+from traceconv.model.args import arg_values, durations_recorded
+from traceconv.model.columns import I32, I64, Order, chunks, distinct_values, gathered, like_next, stable_order
+from traceconv.model.diagnostics import SLICES
+from traceconv.model.dump import as_shown
 from traceconv.model.marks import JOINT
-from traceconv.model.ordering import Order, chunks, distinct_values, gathered, like_next, stable_order
-from traceconv.model.shown import as_shown
-from traceconv.model.stated import by_stated_inputs
-from traceconv.model.trace import I32, I64, NO_TRACK, Frame, Slices, Trace, Track, TrackKind, processes
+from traceconv.model.trace import Frame, Slices, Trace
+from traceconv.model.trace_inputs import by_stated_inputs
+from traceconv.model.track_table import NO_TRACK, Track, TrackKind, processes
 
 # -- Sets of times as intervals, in exact integers -------------------------------------------------------------------
 

@@ -19,13 +19,10 @@ from traceconv.answers.operations import key_of, keyed
 from traceconv.answers.slice_tables import SliceTable
 from traceconv.errors import UsageError
 from traceconv.io.user_pattern import UserPattern, user_pattern
-from traceconv.model.arg_values import ABSENT, arg_values, as_text
-from traceconv.model.inputs_of import inputs_of
-from traceconv.model.numbers import number_of
-from traceconv.model.ordering import chunks, distinct_values
-from traceconv.model.stated import by_stated_inputs
-from traceconv.model.times import parse_duration
-from traceconv.model.trace import I32, I64
+from traceconv.model.args import ABSENT, arg_values, as_text
+from traceconv.model.columns import I32, I64, chunks, distinct_values
+from traceconv.model.numbers import number_of, parse_duration
+from traceconv.model.trace_inputs import by_stated_inputs, inputs_of
 
 Mask = npt.NDArray[np.bool_]
 Number = int | float

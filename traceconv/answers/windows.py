@@ -17,13 +17,12 @@ from traceconv.answers.section import Window
 from traceconv.answers.slice_tables import Rows, SliceTable, Uncut, interval_counters
 from traceconv.errors import UsageError
 from traceconv.io.shown import quantity
-from traceconv.model.counted import COUNTER_VALUES, FLOWS, INSTANTS, LOG_ENTRIES, SAMPLES, SLICES
-from traceconv.model.diagnostics import skipped
-from traceconv.model.inputs_of import inputs_of
+from traceconv.model.diagnostics import COUNTER_VALUES, FLOWS, INSTANTS, LOG_ENTRIES, SAMPLES, SLICES, skipped
 from traceconv.model.layout import drop_unused_tracks
-from traceconv.model.numbers import is_digits, whole
-from traceconv.model.times import LIMIT_NS, format_option, format_time, parse_duration
-from traceconv.model.trace import TIMED, Counters, Flows, Slices, SourceInfo, Trace, take
+from traceconv.model.numbers import LIMIT_NS, format_option, format_time, is_digits, parse_duration, whole
+from traceconv.model.source_info import SourceInfo
+from traceconv.model.trace import TIMED, Counters, Flows, Slices, Trace, take
+from traceconv.model.trace_inputs import inputs_of
 
 # -- Parse the window of time of tables: `ProfilerStep#3`, `ProfilerStep#2..ProfilerStep#4` or `1.5ms..20ms` ---------
 

@@ -20,7 +20,7 @@ from traceconv.io.source import Source
 from traceconv.model.diagnostics import Diagnostics, Severity
 
 if TYPE_CHECKING:
-    from traceconv.model.never_set import AtZero
+    from traceconv.model.drawable import AtZero
 
 __all__ = ["CheckReport", "Problem", "check_file"]
 

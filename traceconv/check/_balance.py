@@ -13,8 +13,8 @@ import numpy as np
 
 from traceconv.check._report import declare
 from traceconv.check._zeros import Zeros
+from traceconv.model.columns import I64
 from traceconv.model.diagnostics import Diagnostics, Severity
-from traceconv.model.trace import I64
 
 END_ALONE = declare("check-pftrace.end_without_begin", Severity.DATA_LOSS, "an end finds no open slice on its track")
 END_CROSSES = declare(

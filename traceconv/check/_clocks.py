@@ -9,7 +9,7 @@ from __future__ import annotations
 from traceconv.check._messages import Fields
 from traceconv.check._report import declare
 from traceconv.model.diagnostics import Diagnostics, Severity
-from traceconv.model.never_set import FAR_NS, AtZero
+from traceconv.model.drawable import FAR_NS, AtZero
 
 UNKNOWN_CLOCK = declare(
     "check-pftrace.unknown_clock", Severity.DATA_LOSS, "no earlier snapshot relates the clock to the timeline"

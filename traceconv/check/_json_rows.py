@@ -10,9 +10,9 @@ import numpy as np
 
 from traceconv.check._report import declare
 from traceconv.check._rows import Rows
+from traceconv.model.columns import I64
 from traceconv.model.diagnostics import Code, Severity
 from traceconv.model.numbers import fits_int64, number_of, whole_of
-from traceconv.model.trace import I64
 
 FLOW_NO_START = declare("check-json.flow_without_start", Severity.NOTICE, "a flow is continued, but was never started")
 FLOW_NO_END = declare("check-json.flow_without_end", Severity.NOTICE, "a flow is started, but never ends")

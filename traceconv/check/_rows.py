@@ -9,7 +9,7 @@ from operator import itemgetter
 
 import numpy as np
 
-from traceconv.model.trace import I64
+from traceconv.model.columns import I64
 
 _SOME = 1 << 14
 _MOST_TEXTS = 1 << 16

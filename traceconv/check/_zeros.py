@@ -8,9 +8,9 @@ from collections.abc import Callable
 import numpy as np
 
 from traceconv.check._report import declare
+from traceconv.model.columns import I64
 from traceconv.model.diagnostics import KEPT_PLACES, Diagnostics, Severity
-from traceconv.model.never_set import AtZero, BulkOfTimes, Slices
-from traceconv.model.trace import I64
+from traceconv.model.drawable import AtZero, BulkOfTimes, UnsureSlices
 
 NEVER_SET = declare(
     "check.never_set",
@@ -90,7 +90,7 @@ class Zeros:
         self._bulk.add(ts[~kept], end[~kept])
         at_zero.first, at_zero.last = self._bulk.first, self._bulk.last
         end[(ts == 0) & (end == _UNENDED)] = at_zero.last
-        slices = Slices(ts[kept], (end - ts)[kept], category[kept], list(self._categories))
+        slices = UnsureSlices(ts[kept], (end - ts)[kept], category[kept], list(self._categories))
         found: list[int] = position[kept][at_zero.never_set(slices)].tolist()
         if at_zero.is_no_time(slices):
             found += self._points

@@ -46,11 +46,20 @@ from traceconv.check._shapes import (
 )
 from traceconv.check._zeros import Zeros
 from traceconv.io.shown import Counted
-from traceconv.model.counted import ASYNC_SLICES, COUNTERS, EVENTS, FLOWS, INSTANTS, SLICES, THREADS
-from traceconv.model.diagnostics import Code, Diagnostics, Severity
-from traceconv.model.never_set import AtZero
-from traceconv.model.numbers import double
-from traceconv.model.times import US, parse_ns
+from traceconv.model.diagnostics import (
+    ASYNC_SLICES,
+    COUNTERS,
+    EVENTS,
+    FLOWS,
+    INSTANTS,
+    SLICES,
+    THREADS,
+    Code,
+    Diagnostics,
+    Severity,
+)
+from traceconv.model.drawable import AtZero
+from traceconv.model.numbers import US, double, parse_ns
 
 NO_EVENTS = declare("check-json.no_events", Severity.NOTICE, "there is no event")
 EMPTY_LIST = declare("check-json.empty_list", Severity.ERROR, "Perfetto does not open an empty list of events")

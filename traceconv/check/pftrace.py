@@ -20,7 +20,7 @@ from traceconv.families.common.wire_reader import BadWire
 from traceconv.io.limits import Unpacked
 from traceconv.io.packets import Readable, read_packets
 from traceconv.io.shown import Counted
-from traceconv.model.counted import (
+from traceconv.model.diagnostics import (
     COUNTERS,
     EVENTS,
     FLOWS,
@@ -32,8 +32,9 @@ from traceconv.model.counted import (
     SLICES,
     STATES,
     TRACKS,
+    Diagnostics,
+    Severity,
 )
-from traceconv.model.diagnostics import Diagnostics, Severity
 from traceconv.model.drawable import MOST_CPUS
 
 TRUNCATED = declare(

@@ -31,8 +31,8 @@ from traceconv.io.json_text import as_json
 from traceconv.io.output import check_target, write_output
 from traceconv.io.shown import quantity, shortened, widths_within
 from traceconv.model.clocks import ClockMap, Provenance, Zero
-from traceconv.model.counted import FILES
-from traceconv.model.times import format_bound, format_time
+from traceconv.model.diagnostics import FILES
+from traceconv.model.numbers import format_bound, format_time
 
 if TYPE_CHECKING:
     from traceconv.align.pairs import PairEstimate

@@ -30,9 +30,10 @@ from traceconv.inputs import Settings
 from traceconv.io.folders import shown
 from traceconv.io.limits import Limits
 from traceconv.io.shown import Counted, quantity
-from traceconv.model.counted import COUNTERS, OTHERS, PROCESSES, THREADS
-from traceconv.model.times import format_bound, format_time
-from traceconv.model.trace import Trace, TrackKind
+from traceconv.model.diagnostics import COUNTERS, OTHERS, PROCESSES, THREADS
+from traceconv.model.numbers import format_bound, format_time
+from traceconv.model.trace import Trace
+from traceconv.model.track_table import TrackKind
 from traceconv.reading import read_start
 
 _LONGEST_VALUE = 100

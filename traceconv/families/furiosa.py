@@ -42,15 +42,11 @@ from traceconv.io.spill import forget
 from traceconv.model.args import join_args
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import REALTIME, ClockDomain, Run, Zero
-from traceconv.model.columns import Column, kept_rows
-from traceconv.model.counted import METADATA
-from traceconv.model.diagnostics import Code, absent, noted, repaired
-from traceconv.model.json_values import decode_json
+from traceconv.model.columns import I64, Column, chunks, kept_rows, like_next, stable_order
+from traceconv.model.diagnostics import METADATA, Code, absent, noted, repaired
 from traceconv.model.marks import DeviceMarks, FormatMarks
-from traceconv.model.numbers import decimal_of, hex_of, whole_of
-from traceconv.model.ordering import chunks, like_next, stable_order
-from traceconv.model.times import LIMIT_NS
-from traceconv.model.trace import I64, NO_TRACK, TrackId
+from traceconv.model.numbers import LIMIT_NS, decimal_of, decode_json, hex_of, whole_of
+from traceconv.model.track_table import NO_TRACK, TrackId
 
 WRAPPED = repaired(
     "furiosa.wrapped_difference",

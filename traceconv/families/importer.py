@@ -14,8 +14,7 @@ from traceconv.model.marks import NO_MARKS, FormatMarks
 if TYPE_CHECKING:
     from traceconv.model.builder import Builder
     from traceconv.model.diagnostics import Code
-    from traceconv.model.forms import Form
-    from traceconv.model.trace import Layer
+    from traceconv.model.source_info import Form, Layer
 
 
 @dataclass(frozen=True, slots=True)

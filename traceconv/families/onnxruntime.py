@@ -44,7 +44,9 @@ from traceconv.model.clocks import REALTIME, ClockDomain, ClockSnapshot, Provena
 from traceconv.model.diagnostics import absent, noted
 from traceconv.model.marks import COMMUNICATION, CountMarks, DeviceMarks, FormatMarks
 from traceconv.model.numbers import whole
-from traceconv.model.trace import NO_TRACK, Layer, SliceId, TrackId
+from traceconv.model.source_info import Layer
+from traceconv.model.trace import SliceId
+from traceconv.model.track_table import NO_TRACK, TrackId
 
 #: The profiler stops recording after this many events of one session.
 EVENT_LIMIT = 1_000_000

@@ -46,13 +46,24 @@ from traceconv.families.importer import Match
 from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import ClockDomain, Run, Zero
-from traceconv.model.counted import BLANK_LINES, CHECKED_TOTALS, ENTRIES, HEADINGS, LINES, OTHER_LINES
-from traceconv.model.diagnostics import absent, lost, noted, repaired, skipped
-from traceconv.model.json_values import decode_json
+from traceconv.model.diagnostics import (
+    BLANK_LINES,
+    CHECKED_TOTALS,
+    ENTRIES,
+    HEADINGS,
+    LINES,
+    OTHER_LINES,
+    absent,
+    lost,
+    noted,
+    repaired,
+    skipped,
+)
 from traceconv.model.marks import FormatMarks, TotalsMarks
-from traceconv.model.numbers import whole_of
-from traceconv.model.times import MS, NS, US, S, parse_ns
-from traceconv.model.trace import NO_TRACK, Layer, Level, TrackId
+from traceconv.model.numbers import MS, NS, US, S, decode_json, parse_ns, whole_of
+from traceconv.model.source_info import Layer
+from traceconv.model.trace import Level
+from traceconv.model.track_table import NO_TRACK, TrackId
 
 FOREIGN_LINE = skipped("openvino.foreign_line", "a line is not of OpenVINO: left out", quiet=True)
 DECIMAL_COMMA = repaired("openvino.decimal_comma", "a decimal comma of the locale was read as a decimal point")

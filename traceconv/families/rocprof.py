@@ -47,19 +47,16 @@ from traceconv.families.importer import Match
 from traceconv.families.rocprof_sdk import BAD_ROW, Tracks, read_sdk
 from traceconv.io.source import Head, Source
 from traceconv.io.spill import forget as forget_mapping
-from traceconv.model.arg_bytes import Args
-from traceconv.model.args import AnyArgs, join_args
+from traceconv.model.args import AnyArgs, Args, join_args
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import BOOTTIME, NO_TIME, ClockDomain, Run, Zero
-from traceconv.model.columns import Column, kept_rows
-from traceconv.model.counted import BLANK_LINES, FURTHER_COUNTERS, HEADINGS, ROWS
-from traceconv.model.diagnostics import noted, skipped
+from traceconv.model.columns import I32, I64, Column, kept_rows, like_next, stable_order
+from traceconv.model.diagnostics import BLANK_LINES, FURTHER_COUNTERS, HEADINGS, ROWS, noted, skipped
+from traceconv.model.drawable import NEVER_SET
 from traceconv.model.marks import GPU_MARKS, CountMarks, FormatMarks, TotalsMarks
-from traceconv.model.never_set import NEVER_SET
-from traceconv.model.numbers import is_digits, number_of, whole, whole_of
-from traceconv.model.ordering import like_next, stable_order
-from traceconv.model.times import NS, parse_ns
-from traceconv.model.trace import I32, I64, NO_TRACK, Layer, TrackId
+from traceconv.model.numbers import NS, is_digits, number_of, parse_ns, whole, whole_of
+from traceconv.model.source_info import Layer
+from traceconv.model.track_table import NO_TRACK, TrackId
 
 NOT_EXACT = noted(
     "rocprof.not_exact",

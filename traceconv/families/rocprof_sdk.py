@@ -12,9 +12,9 @@ from traceconv.families.common.json_document import JsonDocument
 from traceconv.io.source import Source
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import ClockDomain
-from traceconv.model.counted import COUNTERS_OF_KERNELS, RECORDS
-from traceconv.model.diagnostics import absent, lost
-from traceconv.model.trace import SliceId, TrackId
+from traceconv.model.diagnostics import COUNTERS_OF_KERNELS, RECORDS, absent, lost
+from traceconv.model.trace import SliceId
+from traceconv.model.track_table import TrackId
 
 BAD_ROW = lost("rocprof.bad_row", "a row or record is cut, or has a time that is not a number: it was left out")
 UNKNOWN_NAME = absent(

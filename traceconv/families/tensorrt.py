@@ -36,13 +36,11 @@ from traceconv.families.importer import Match
 from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import NO_TIME, ClockDomain, Run, Zero
-from traceconv.model.counted import INFERENCE_COUNTS, LAYERS, OBJECTS
-from traceconv.model.diagnostics import lost, repaired
-from traceconv.model.json_values import decode_json
+from traceconv.model.diagnostics import INFERENCE_COUNTS, LAYERS, OBJECTS, lost, repaired
 from traceconv.model.marks import FormatMarks, SeveralMarks
-from traceconv.model.numbers import double_of, whole
-from traceconv.model.times import MS, format_time, parse_ns
-from traceconv.model.trace import SliceId, TrackId
+from traceconv.model.numbers import MS, decode_json, double_of, format_time, parse_ns, whole
+from traceconv.model.trace import SliceId
+from traceconv.model.track_table import TrackId
 
 BAD_RECORD = lost("tensorrt.bad_record", "an object is cut, or has no numeric time: it was left out")
 REPAIRED_JSON = repaired(

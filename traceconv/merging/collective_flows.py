@@ -16,7 +16,8 @@ import numpy as np
 from traceconv.align import Alignment
 from traceconv.align.collective_matching import Matched
 from traceconv.align.collectives import Occurrences
-from traceconv.model.trace import I64, Flows, Trace
+from traceconv.model.columns import I64
+from traceconv.model.trace import Flows, Trace
 
 _NAME = "collective"
 

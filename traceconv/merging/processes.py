@@ -17,11 +17,12 @@ import numpy.typing as npt
 from msgspec import Struct
 
 from traceconv.align.identity import Span, Together, Why, gap
+from traceconv.model.columns import I64, occurring
 from traceconv.model.diagnostics import ProblemKind, declare
 from traceconv.model.layout import drop_unused_tracks, renumbered, sort_events
-from traceconv.model.ordering import occurring
-from traceconv.model.trace import EVER, I64, NO_TRACK, Trace, Track, TrackId, TrackKind
-from traceconv.model.tracks import Tracks
+from traceconv.model.numbers import EVER
+from traceconv.model.trace import Trace
+from traceconv.model.track_table import NO_TRACK, Track, TrackId, TrackKind, Tracks
 
 SAME_PID = declare(
     "merge.same_pid",

@@ -11,8 +11,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from traceconv.model.layout import renumbered, sort_events
-from traceconv.model.trace import NO_TRACK, Trace, Track, TrackId, TrackKind
-from traceconv.model.tracks import Tracks
+from traceconv.model.trace import Trace
+from traceconv.model.track_table import NO_TRACK, Track, TrackId, TrackKind, Tracks
 
 
 def with_ranks_named(trace: Trace, hosts: Sequence[str]) -> Trace:

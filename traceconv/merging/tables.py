@@ -20,7 +20,9 @@ from traceconv.io.shown import Counted
 from traceconv.model.args import with_more_args
 from traceconv.model.diagnostics import ProblemKind, declare
 from traceconv.model.layout import renumbered, sort_events
-from traceconv.model.trace import NO_TRACK, Instants, Slices, SourceInfo, Trace, TrackId, TrackKind, take
+from traceconv.model.source_info import SourceInfo
+from traceconv.model.trace import Instants, Slices, Trace, take
+from traceconv.model.track_table import NO_TRACK, TrackId, TrackKind
 
 COUNTS_DIFFER = declare(
     "merge.rows_and_slices_differ",

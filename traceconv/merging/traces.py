@@ -20,13 +20,12 @@ from traceconv.merging.processes import put_together, set_apart
 from traceconv.merging.ranks import with_ranks_named
 from traceconv.merging.tables import adopt_totals, join_totals
 from traceconv.model.clocks import ClockMap, Verdict
-from traceconv.model.columns import Column, finished
-from traceconv.model.concatenation import concatenate_traces
+from traceconv.model.columns import Column, chunks, finished, occurring
 from traceconv.model.diagnostics import noted
-from traceconv.model.ordering import chunks, occurring
-from traceconv.model.times import format_drift, format_time
-from traceconv.model.trace import NO_TRACK, TIMED, Trace
-from traceconv.model.tracks import Tracks
+from traceconv.model.numbers import format_drift, format_time
+from traceconv.model.trace import TIMED, Trace
+from traceconv.model.trace_inputs import concatenate_traces
+from traceconv.model.track_table import NO_TRACK, Tracks
 
 BACKWARD_FLOW = noted(
     "flow.backward",

@@ -1,18 +1,28 @@
-"""Growing columns: in memory, and moved to temporary files when memory is short."""
+"""Growing columns of numbers, in memory or in files; how columns are sorted and scanned; and interned strings."""
 
 from __future__ import annotations
 
 import mmap
+import operator
 import shutil
 import weakref
 from array import array
-from collections.abc import Iterable, Sequence
-from typing import IO, Any
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
+from typing import IO, Any, overload
 
 import numpy as np
 import numpy.typing as npt
 
+from traceconv import kernel
 from traceconv.io.spill import close, failures, temporary_file
+
+# -- Growing columns: in memory, and moved to temporary files when memory is short -----------------------------------
+
+I64 = npt.NDArray[np.int64]
+I32 = npt.NDArray[np.int32]
+U8 = npt.NDArray[np.uint8]
+F64 = npt.NDArray[np.float64]
 
 _TYPECODES = {np.int64: "q", np.int32: "i", np.float64: "d", np.uint8: "B"}
 _COPIED = 1 << 20
@@ -165,3 +175,211 @@ def in_one_file(columns: Sequence[Column]) -> tuple[list[npt.NDArray[Any]], mmap
         np.frombuffer(mapping, dtype, count, start) if count else np.empty(0, dtype) for dtype, count, start in places
     ]
     return arrays, mapping
+
+
+# -- Sort and scan columns in chunks, with little memory beside them -------------------------------------------------
+
+#: The rows of a chunk.
+_CHUNK = 1 << 18
+_SMALL, _RADIX = 1 << 31, 1 << 16
+
+#: The row numbers of a column in another order, in 4 bytes each if that is enough.
+Order = npt.NDArray[Any]
+
+
+def chunks(count: int) -> Iterator[slice]:
+    """Yield consecutive ranges of rows that cover a column of `count` rows."""
+    return (slice(start, min(start + _CHUNK, count)) for start in range(0, count, _CHUNK))
+
+
+def occurring(numbers: npt.NDArray[Any]) -> list[int]:
+    """Return the distinct numbers in ascending order; none may be negative.
+
+    `np.unique` would do, but it sorts all numbers and loads numpy's masked arrays, which takes longer than a small
+    conversion.
+    """
+    occurs = np.zeros(1 + int(np.max(numbers, initial=-1)), bool)
+    for rows in chunks(len(numbers)):
+        occurs[numbers[rows]] = True
+    ascending: list[int] = np.flatnonzero(occurs).tolist()
+    return ascending
+
+
+def distinct_values(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return the distinct values in ascending order.
+
+    `np.unique` would do, but it loads numpy's masked arrays, and takes several times as long for many values.
+    """
+    values = np.sort(values)
+    distinct: npt.NDArray[Any] = values[np.append(True, values[1:] != values[:-1])[: len(values)]]
+    return distinct
+
+
+def stable_order(keys: Sequence[npt.NDArray[Any]], forget: Callable[[], None]) -> Order:
+    """Return the stable order of rows by several columns; numbers of 32 bits must not be negative.
+
+    The result is that of `np.lexsort`, with a third of the memory, and faster where columns are sorted already.
+
+    Args:
+        keys: the columns; the last one is the primary key.
+        forget: drops the resident pages of columns in files.
+    """
+    order: Order | None = None
+    for key in keys:
+        values = key if order is None else gathered(key, order)
+        forget()
+        if _ascends(values):
+            continue
+        if values.dtype == np.int32 and int(np.max(values)) < _RADIX:
+            values = values.astype(np.uint16)  # numbers of 16 bits are sorted without comparisons
+        step = _small(np.argsort(values, kind="stable"))
+        del values
+        order = step if order is None else gathered(order, step)
+        forget()
+    return np.arange(len(keys[0]), dtype=np.int32 if len(keys[0]) < _SMALL else np.int64) if order is None else order
+
+
+def _ascends(values: npt.NDArray[Any]) -> bool:
+    return all(bool(np.all(values[rows][1:] >= values[rows][:-1])) for rows in overlapping_chunks(len(values)))
+
+
+def overlapping_chunks(count: int) -> Iterator[slice]:
+    """Yield ranges of rows as `chunks` does, each with the last row of the range before it."""
+    return (slice(max(rows.start - 1, 0), rows.stop) for rows in chunks(count))
+
+
+def _small(order: npt.NDArray[np.int64]) -> Order:
+    return order.astype(np.int32) if len(order) < _SMALL else order
+
+
+def gathered(values: npt.NDArray[Any], order: Order) -> npt.NDArray[Any]:
+    """Return `values[order]` in chunks; numpy would convert the whole order to 8 bytes a row first."""
+    values_in_order = np.empty(len(order), values.dtype)
+    for rows in chunks(len(order)):
+        values_in_order[rows] = values[order[rows]]
+    return values_in_order
+
+
+def is_as_it_was(order: Order) -> bool:
+    """Return whether an order is the identity."""
+    return all(bool(np.all(order[rows] == np.arange(rows.start, rows.stop))) for rows in chunks(len(order)))
+
+
+def like_next(order: Order, *columns: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+    """Return, for each row of an order but the last one, whether the next row equals it in all columns."""
+    equal = np.ones(max(len(order) - 1, 0), bool)
+    for rows in overlapping_chunks(len(order)):
+        at = order[rows]
+        for column in columns:
+            values = column[at]
+            equal[rows.start : rows.stop - 1] &= values[1:] == values[:-1]
+    return equal
+
+
+# -- The interned strings of a trace ---------------------------------------------------------------------------------
+
+#: The strings that are objects. Without the kernel all of them are.
+_MOST_OBJECTS = 1 << 16
+#: The approximate bytes of a string that is an object, and of another one; with what its importer keeps of it.
+_OBJECT_BYTES, _BYTES = 250, 100
+
+
+class Strings(Sequence[str]):
+    """Distinct strings with numbers, from 0 on in the order in which they came.
+
+    Args:
+        texts: the first strings.
+    """
+
+    __slots__ = ("_numbers", "_objects", "_rest")
+
+    def __init__(self, texts: Iterable[str] = ()) -> None:
+        self._numbers: dict[str, int] = {}
+        self._objects: list[str] = []
+        self._rest: Any = None  # the strings that are no objects
+        for text in texts:
+            self.number(text)
+
+    def number(self, text: str) -> int:
+        """Return the number of a string, which gets one if it has none."""
+        number = self._numbers.get(text)
+        return self._further(text) if number is None else number
+
+    def _further(self, text: str) -> int:
+        if self._rest is None and len(self._objects) >= _MOST_OBJECTS:
+            module = kernel.module("strings")
+            self._rest = None if module is None else module.Texts()
+        if self._rest is not None:
+            number: int = self._rest.number(utf8(text), True)
+            return len(self._objects) + number
+        number = self._numbers[text] = len(self._objects)
+        self._objects.append(text)
+        return number
+
+    def for_reading(self) -> Sequence[str]:
+        """Return the strings by number: a list if all are objects, which is faster and does not grow; else these."""
+        return list(self._objects) if self._rest is None else self
+
+    @property
+    def nbytes(self) -> int:
+        """The approximate bytes of all strings."""
+        return _OBJECT_BYTES * len(self._objects) + _BYTES * (len(self) - len(self._objects))
+
+    def __len__(self) -> int:
+        return len(self._objects) + (0 if self._rest is None else len(self._rest))
+
+    @overload
+    def __getitem__(self, number: int) -> str: ...
+    @overload
+    def __getitem__(self, number: slice) -> list[str]: ...
+    def __getitem__(self, number: int | slice) -> str | list[str]:
+        if isinstance(number, slice):
+            return [self[at] for at in range(*number.indices(len(self)))]
+        at = operator.index(number)
+        at += len(self) if at < 0 else 0
+        if not 0 <= at < len(self):
+            raise IndexError(f"no string has the number {number}")
+        objects = self._objects
+        return objects[at] if at < len(objects) else self._rest.text(at - len(objects))
+
+    def __iter__(self) -> Iterator[str]:
+        """Yield the strings that there are now; others may be added while this is read."""
+        count, objects = len(self), len(self._objects)
+        yield from islice(self._objects, objects)
+        if self._rest is not None:
+            yield from map(self._rest.text, range(count - objects))
+
+    def __contains__(self, text: object) -> bool:
+        return self._find(text) >= 0
+
+    def index(self, text: str, start: int = 0, stop: int | None = None) -> int:
+        """Return the number of a string.
+
+        Raises:
+            ValueError: no number from `start` to before `stop` is that of the string.
+        """
+        number = self._find(text)
+        if number not in range(*slice(start, stop).indices(len(self))):
+            raise ValueError(f"{text!r} is not among the strings")
+        return number
+
+    def _find(self, text: object) -> int:
+        if not isinstance(text, str):
+            return -1
+        number = self._numbers.get(text, -1)
+        if number < 0 and self._rest is not None:
+            known = self._rest.number(utf8(text), False)
+            return len(self._objects) + known if known >= 0 else -1
+        return number
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Sequence) or isinstance(other, str):
+            return NotImplemented
+        return len(self) == len(other) and all(map(operator.eq, self, other))
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+def utf8(text: str) -> bytes:
+    """Return a text in UTF-8; a surrogate without its other half keeps its code."""
+    return text.encode("utf-8", "surrogatepass")

@@ -1,20 +1,57 @@
-"""Clamp what no viewer draws: times and durations out of range, and CPUs. Changes are counted.
+"""Clamp or leave out what no viewer draws: times that cannot be or were never set, CPUs, and texts that are too long.
 
 Args keep the original times where a table has them.
+
+A time was never set if the writer could not measure it, and left 0.
+CUPTI states that a start and an end of 0 mean that no time could be collected (cupti_activity.h), and its users write
+this 0 as if it were measured. Such an event would begin the timeline in 1970, count in every table, and seem to show
+how far clocks differ.
+
+In most traces 0 is a time as any other, so it takes evidence. Part of it is where the bulk of the times of the clock
+lies (`BulkOfTimes`), since single events may be astray:
+
+- the format declares what its writer leaves (`FormatMarks.unmeasured`): then device work without a length at 0, and
+  where the bulk is far from 0, device work of any length at 0, all else without a length there, and slices that begin
+  there and end in the bulk. A writer that converts times from the clock of a device to its own has put this 0 before 0:
+  then slices without a length from which the bulk is far. Where 0 is before all device work, what is declared has no
+  time at 0, wherever the bulk is;
+- the bulk counts from 1970, or the format or readings of clocks in the file state that it counts from 1970 or from
+  boot: then every event at 0;
+- the format writes early times as 0 (`FormatMarks.early_at_zero`), slices without a length are at 0, none with one is,
+  and the bulk is far away: then every event at 0, too;
+- in a format of any tool, device work without a length is at 0, and the bulk is far away: then this work;
+- the length of a slice from 0 counts from 1970: then this slice. One that ends in a bulk far from 0 may be a long
+  startup, so where the format declares nothing of it, the bulk must look as if it counted from boot.
 """
 
 from __future__ import annotations
 
+import re
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import chain
 from operator import index
+from typing import TYPE_CHECKING, Any
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
-from traceconv.model.args import AnyArgs, as_bytes, join_args
-from traceconv.model.clocks import looks_like_unix_time
-from traceconv.model.diagnostics import ProblemKind, absent, declare
-from traceconv.model.times import LIMIT_NS
-from traceconv.model.trace import I32, I64, NO_CPU, SourceInfo
+from traceconv.model.args import AnyArgs, Args, as_bytes, join_args
+from traceconv.model.clocks import SINCE_BOOT, UNIX_TIMES, ClockDomain, ClockSnapshot, Zero, looks_like_unix_time
+from traceconv.model.columns import I32, I64, chunks, distinct_values, occurring, utf8
+from traceconv.model.diagnostics import KEPT_PLACES, ProblemKind, absent, declare
+from traceconv.model.marks import NO_MARKS, FormatMarks
+from traceconv.model.numbers import LIMIT_NS
+from traceconv.model.source_info import SourceInfo
+from traceconv.model.trace import NO_CPU, TIMED, Trace
+
+if TYPE_CHECKING:
+    from traceconv.model.event_tables import Tables
+
+# -- Clamp what no viewer draws: times and durations out of range, and CPUs. Changes are counted ---------------------
 
 NEGATIVE_DURATION = declare(
     "slice.negative_duration",
@@ -102,3 +139,390 @@ def beyond(ts: I64) -> npt.NDArray[np.bool_]:
 
 def _limited(ts: int) -> int:
     return max(-LIMIT_NS, min(ts, LIMIT_NS))
+
+
+# -- Cut names, and drop args, that are longer than in any real recording: viewers would fail on them ----------------
+
+LONG_NAME = declare(
+    "source.long_name", ProblemKind.LOST, "a name is longer than --max-length allows: it was cut to that length"
+)
+LONG_ARG = declare(
+    "source.long_arg", ProblemKind.LOST, "an arg of an event is longer than --max-length allows: it was left out"
+)
+
+_SHOWN = 60
+_members = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
+
+
+def shorten(trace: Trace, length: int) -> Trace:
+    """Return the trace of one input with its names cut, and without args that are too long; both are counted.
+
+    Args:
+        trace: the trace, which is consumed.
+        length: the most bytes of a name or an arg.
+    """
+    _shorten_args(trace, length)
+    names = chain(trace.strings, trace.tracks.texts("name"), (frame.name for frame in trace.frames))
+    long = [name for name in names if _is_long(name, length)]
+    if not long:
+        return trace
+    for name in long:
+        trace.sources[0].diagnostics.add(LONG_NAME, f"{name[:_SHOWN]}...")
+    return trace.with_tables(
+        strings=[_cut(text, length) for text in trace.strings],
+        tracks=trace.tracks.replaced(name=[_cut(name, length) for name in trace.tracks.texts("name")]),
+        frames=[replace(frame, name=_cut(frame.name, length)) for frame in trace.frames],
+    )
+
+
+def _is_long(text: str, length: int) -> bool:
+    """Return whether a text has more than `length` bytes in UTF-8; fast, since almost all are far shorter."""
+    return 4 * len(text) > length and len(utf8(text)) > length
+
+
+def _cut(text: str, length: int) -> str:
+    """Return the longest prefix of a text that has at most `length` bytes in UTF-8."""
+    return utf8(text)[:length].decode("utf-8", "ignore") if _is_long(text, length) else text
+
+
+def _shorten_args(trace: Trace, length: int) -> None:
+    parts, end = list(trace.args.parts), len(trace.args)
+    for table in (trace.slices, trace.instants, trace.logs):
+        for row in np.flatnonzero(np.asarray(table.args_len) > length).tolist():
+            args = trace.args.view(int(table.args_at[row]), int(table.args_len[row]))
+            short = _without_long(args, length, int(table.origin[row]), trace.sources[0])
+            table.args_at[row], table.args_len[row] = end, len(short)
+            parts.append(short)
+            end += len(short)
+    if len(parts) > len(trace.args.parts):
+        trace.args = Args(parts)
+
+
+def _without_long(args: memoryview, length: int, origin: int, source: SourceInfo) -> bytes:
+    """Return the args of one event without those that are too long."""
+    kept: dict[str, msgspec.Raw] = {}
+    for key, value in _members(args).items():
+        size = memoryview(value).nbytes
+        if size <= length and not _is_long(key, length):
+            kept[key] = value
+        else:
+            place = f"{source.name}:{source.unit} {origin}: {key[:_SHOWN]!r} has {size} bytes"
+            source.diagnostics.add(LONG_ARG, place, number=origin)
+    return msgspec.json.encode(kept)
+
+
+# -- Leave out the events whose time was never set: the writer could not measure it, and left 0 ----------------------
+
+NEVER_SET = absent(
+    "time.never_set",
+    "the time of an event was never set, since its writer could not measure it: it is not on the timeline",
+)
+
+#: A time is far from others if it is so long before them, ns, and so many times their span.
+FAR_NS = 60 * 10**9
+_FAR_SPANS = 10
+#: Times look as if they counted from boot if they begin later than this, ns, and later than so many times their span.
+_BOOT_LIKE_NS = 3600 * 10**9
+_BOOT_LIKE_SPANS = 1000
+_LONG_BEFORE = (Zero.UNIX_EPOCH, *SINCE_BOOT)
+_LATEST = np.iinfo(np.int64).max
+#: So many of the earliest and of the latest times, or a third of all if that is less, may be astray.
+_STRAYS = 10
+#: The tables with a row for each event, and the column with the text that tells it.
+_TOLD = {"slices": "name", "instants": "name", "samples": "name", "logs": "text"}
+
+Mask = npt.NDArray[np.bool_]
+
+
+class UnsureSlices(Struct):
+    """Slices that may have no time.
+
+    Attributes:
+        ts, dur: starts and durations, ns.
+        category: the number of the category of each.
+        texts: the categories by their numbers.
+    """
+
+    ts: I64
+    dur: I64
+    category: npt.NDArray[Any]
+    texts: Mapping[int, str] | Sequence[str]
+
+    def of(self, is_of: Callable[[str], object]) -> Mask:
+        """Return which slices are of the categories of which this holds."""
+        return np.isin(self.category, [one for one in occurring(self.category) if is_of(self.texts[one])])
+
+
+class BulkOfTimes:
+    """The times of a clock but for a few that may be astray: single events must not decide about all others."""
+
+    def __init__(self) -> None:
+        self._count = 0
+        self._earliest, self._latest = np.empty((2, 0), np.int64)
+
+    def add(self, starts: I64, ends: I64) -> None:
+        """Add events by their starts and ends, ns."""
+        self._count += len(starts)
+        self._earliest = _least(self._earliest, starts)
+        self._latest = -_least(-self._latest, -ends)
+
+    @property
+    def first(self) -> int:
+        """The start of the bulk, ns; the latest possible time if there are no times."""
+        return int(self._earliest[self._strays]) if self._count else _LATEST
+
+    @property
+    def last(self) -> int:
+        """The end of the bulk, ns; 0 if there are no times."""
+        return int(self._latest[self._strays]) if self._count else 0
+
+    @property
+    def _strays(self) -> int:
+        return min(_STRAYS, self._count // 3)
+
+
+def _grouped(numbers: I64) -> Iterator[tuple[int, I64]]:
+    """Yield each number that occurs, with the places where it does."""
+    order = np.argsort(numbers, kind="stable")
+    edges = np.flatnonzero(np.diff(numbers[order], prepend=-1))
+    for here in np.split(order, edges[1:]) if len(order) else ():
+        yield int(numbers[here[0]]), here
+
+
+def _least(known: I64, more: I64) -> I64:
+    """Return the least of these values, in order: one more than may be astray."""
+    if len(known) > _STRAYS:
+        more = more[more < known[-1]]
+    return np.sort(np.concatenate((known, more)))[: _STRAYS + 1]
+
+
+class AtZero(Struct):
+    """What makes 0 no time of a clock.
+
+    Attributes:
+        first, last: where the bulk of the times begins and ends, ns.
+        marks: what the writer of the format does.
+        zero: the zero of the clock, as the format states it.
+        since_boot: whether readings in the file show that the clock counts from boot.
+    """
+
+    first: int
+    last: int
+    marks: FormatMarks = NO_MARKS
+    zero: Zero = Zero.UNKNOWN
+    since_boot: bool = False
+
+    def may_be_left(self, ts: I64, dur: I64) -> Mask:
+        """Return which slices may be without a time, by their starts and durations: they are no evidence."""
+        may_be: Mask = ts == 0
+        if self.marks.unmeasured:
+            may_be |= (ts < 0) & (dur == 0)
+        return may_be
+
+    def is_no_time(self, slices: UnsureSlices) -> bool:
+        """Return whether no event is at 0, given the slices there."""
+        long_before = self.since_boot or (self.zero in _LONG_BEFORE and not self.marks.any_tool)
+        if looks_like_unix_time(self.first) or (long_before and FAR_NS <= self.first <= self.last):
+            return True
+        if not self.marks.early_at_zero or self._latest_far < 0:
+            return False
+        is_unset = (slices.dur == 0) | self._is_left(slices)
+        here = is_unset[slices.ts == 0]
+        return bool(len(here) and np.all(here))
+
+    def never_set(self, slices: UnsureSlices) -> Mask:
+        """Return which slices have no time."""
+        left = self._is_left(slices)
+        return left | (slices.ts == 0) if self.is_no_time(slices) else left
+
+    def _is_left(self, slices: UnsureSlices) -> Mask:
+        """Return which slices are themselves what a writer leaves without a time."""
+        ts, dur, marks = slices.ts, slices.dur, self.marks
+        at_zero, is_empty, is_far = ts == 0, dur == 0, ts <= self._latest_far
+        ends_in_bulk = at_zero & is_far & (dur > self.first) & (dur < self.last)
+        left: Mask = at_zero & (dur >= UNIX_TIMES[0]) & (dur < UNIX_TIMES[1])
+        left |= ends_in_bulk & self._is_like_boot
+        is_work = slices.of(marks.launches.work.__contains__) if marks.launches else np.array(not marks.any_tool)
+        if marks.unmeasured:
+            is_declared = slices.of(re.compile(marks.unmeasured).fullmatch)
+            is_far |= at_zero & marks.zero_before_work
+            left |= is_declared & is_far & (is_empty | ends_in_bulk)
+            left |= is_declared & is_work & at_zero & (is_empty | is_far)
+        elif marks.any_tool:
+            left |= is_work & at_zero & is_far & is_empty
+        return left
+
+    @property
+    def _latest_far(self) -> int:
+        """The latest time (ns) from which the bulk is far."""
+        if self.first > self.last:  # there is none
+            return -_LATEST
+        return max(self.first - max(FAR_NS, _FAR_SPANS * (self.last - self.first)), -_LATEST)
+
+    @property
+    def _is_like_boot(self) -> bool:
+        return max(_BOOT_LIKE_NS, _BOOT_LIKE_SPANS * (self.last - self.first)) <= self.first <= self.last
+
+
+class LeftOut(Struct):
+    """What was left out.
+
+    Attributes:
+        numbers: the new number of each slice, -1 for one that was left out.
+        tracks: for each track, whether 0 is no time on it.
+        times: the starts of the slices that were left out, ns, in order and each once, and 0.
+        places: the places where only such slices begin, see `place`.
+    """
+
+    numbers: I64
+    tracks: Mask
+    times: I64
+    places: I64
+
+    def is_no_time(self, ts: I64, track: I64) -> Mask:
+        """Return which points in time (ns) on tracks are those of slices that were left out, or are no times."""
+        is_none: Mask = np.isin(self.place(ts, track), self.places)
+        is_none |= (ts == 0) & self.tracks[track]
+        is_none &= track >= 0
+        return is_none
+
+    def place(self, ts: I64, track: I64) -> I64:
+        """Return a number for each time (ns) on a track, -1 where no slice of any track was left out at that time."""
+        number = np.minimum(np.searchsorted(self.times, ts), len(self.times) - 1)
+        return np.where(self.times[number] == ts, number * len(self.tracks) + track, -1)
+
+
+def leave_out_never_set(
+    tables: Tables, info: SourceInfo, clocks: Sequence[ClockDomain], snapshots: Sequence[ClockSnapshot]
+) -> LeftOut | None:
+    """Leave out the events whose time was never set, and count them; None if there are none.
+
+    Flows from and to these slices are left out, too.
+    """
+    if info.written:  # traceconv has looked at the inputs
+        return None
+    found = _Found(tables, info)
+    if found.any:
+        found.judge(clocks, snapshots)
+    return found.leave_out() if found.any else None
+
+
+class _Found:
+    """The events at 0 whose time was never set."""
+
+    def __init__(self, tables: Tables, info: SourceInfo) -> None:
+        self._tables, self._info = tables, info
+        self._rows = {name: self._rows_to_judge(name) for name in TIMED}
+        self._clock_of = tables.tracks.column("clock")
+        self._tracks = np.zeros(len(self._clock_of), bool)
+
+    def _rows_to_judge(self, table: str) -> I64:
+        found = [
+            rows.start + np.flatnonzero(self._may_be_left(table, rows))
+            for rows in chunks(len(self._column(table, "ts")))
+        ]
+        return np.concatenate(found) if found else np.empty(0, np.int64)
+
+    def _may_be_left(self, table: str, rows: slice) -> Mask:
+        ts = self._column(table, "ts")[rows]
+        dur = self._column(table, "dur")[rows] if table == "slices" else np.ones_like(ts)
+        return AtZero(0, 0, self._info.marks).may_be_left(ts, dur)
+
+    @property
+    def any(self) -> bool:
+        """Whether there are any."""
+        return any(len(rows) for rows in self._rows.values())
+
+    def judge(self, clocks: Sequence[ClockDomain], snapshots: Sequence[ClockSnapshot]) -> None:
+        """Keep only the events that the other times of their clock show to be without one."""
+        of_clock = {name: self._clock_of[self._column(name, "track")[rows]] for name, rows in self._rows.items()}
+        unset_slices = np.zeros(len(self._rows["slices"]), bool)
+        is_none = np.zeros(len(clocks), bool)  # for each clock, whether 0 is no time
+        slices_of = dict(_grouped(of_clock["slices"]))
+        for number, at_zero in self._evidence(np.concatenate(list(of_clock.values())), clocks, snapshots):
+            here = slices_of.get(number, np.empty(0, np.int64))
+            slices = self._slices(self._rows["slices"][here])
+            unset_slices[here] = at_zero.never_set(slices)
+            is_none[number] = at_zero.is_no_time(slices)
+        self._tracks = is_none[self._clock_of]
+        for name, rows in self._rows.items():
+            self._rows[name] = rows[unset_slices if name == "slices" else is_none[of_clock[name]]]
+
+    def _column(self, table: str, name: str) -> npt.NDArray[Any]:
+        return self._tables.columns[table][name].numbers()
+
+    def _slices(self, rows: I64) -> UnsureSlices:
+        ts, dur, category = (self._column("slices", name)[rows] for name in ("ts", "dur", "category"))
+        return UnsureSlices(ts, dur, category, self._tables.strings())
+
+    def _evidence(
+        self, wanted: I64, clocks: Sequence[ClockDomain], snapshots: Sequence[ClockSnapshot]
+    ) -> Iterator[tuple[int, AtZero]]:
+        """Yield the numbers of the wanted clocks, each once, with what they show."""
+        read = [(one.clock, one.ts) for one in snapshots] + [(one.other, one.other_ts) for one in snapshots]
+        late = {clock for clock, ts in read if ts >= FAR_NS}
+        bulks = self._bulks(np.bincount(wanted, minlength=len(clocks)) > 0)
+        for number in np.unique(wanted).tolist():
+            clock, bulk, marks = clocks[number], bulks[number], self._info.marks
+            since_boot = clock.zero in SINCE_BOOT and clock in late
+            shown = (0, 0, marks) if clock.synthetic else (bulk.first, bulk.last, marks, clock.zero, since_boot)
+            yield number, AtZero(*shown)
+
+    def _bulks(self, is_wanted: Mask) -> defaultdict[int, BulkOfTimes]:
+        """Return the bulk of the times of each wanted clock."""
+        bulks: defaultdict[int, BulkOfTimes] = defaultdict(BulkOfTimes)
+        for name in TIMED:
+            ts, track = self._column(name, "ts"), self._column(name, "track")
+            for rows in chunks(len(ts)):
+                others = np.flatnonzero(is_wanted[self._clock_of[track[rows]]] & ~self._may_be_left(name, rows))
+                times = ends = ts[rows][others]
+                if name == "slices":
+                    ends = times + self._column(name, "dur")[rows][others]
+                for number, here in _grouped(self._clock_of[track[rows][others]]):
+                    bulks[number].add(times[here], ends[here])
+        return bulks
+
+    def leave_out(self) -> LeftOut:
+        """Leave out what was found, and count it."""
+        self._count()
+        kept = np.ones(self._tables.slice_count, bool)
+        kept[self._rows["slices"]] = False
+        left_out = self._left_out(kept)
+        for name, rows in self._rows.items():
+            if len(rows):
+                self._tables.drop(name, rows)
+        self._tables.renumber_slices(left_out.numbers)
+        return left_out
+
+    def _left_out(self, kept: Mask) -> LeftOut:
+        """Return what is left out, by which slices are kept."""
+        gone, numbers = self._rows["slices"], np.where(kept, np.cumsum(kept) - 1, -1)
+        ts, track = self._column("slices", "ts"), self._column("slices", "track")
+        left_out = LeftOut(numbers, self._tracks, distinct_values(np.append(ts[gone], 0)), gone)
+        places = distinct_values(left_out.place(ts[gone], track[gone]))
+        for rows in chunks(len(ts)) if len(gone) else ():
+            others = left_out.place(ts[rows], track[rows])[kept[rows]]
+            places = places[~np.isin(places, others)]
+        left_out.places = places
+        return left_out
+
+    def _count(self) -> None:
+        """Count the events: a counter may have several values of one event, or repeat one that is an instant."""
+        strings = self._tables.strings()
+        events: list[tuple[int, str]] = []  # the first of each table, which are told
+        for name, text in _TOLD.items():
+            rows = self._rows[name]
+            rows = rows[np.argsort(self._column(name, "origin")[rows], kind="stable")]
+            origins, names = self._column(name, "origin")[rows], self._column(name, text)[rows]
+            some = slice(KEPT_PLACES)
+            events += zip(origins[some].tolist(), [repr(strings[at]) for at in names[some].tolist()], strict=True)
+        instants, counters = (self._column(name, "origin")[self._rows[name]] for name in ("instants", "counters"))
+        values = distinct_values(counters[~np.isin(counters, instants)])
+        events += [(origin, "a counter") for origin in values[:KEPT_PLACES].tolist()]
+        count = sum(len(self._rows[name]) for name in _TOLD) + len(values)
+        balance = self._info.balance
+        balance.written -= min(count, balance.written)
+        for origin, name in events:
+            self._info.skip(NEVER_SET, origin, name)
+        if count > len(events):
+            self._info.skip(NEVER_SET, count=count - len(events))

@@ -1,54 +1,128 @@
-"""The trace in memory: one table per concept, one column per field, strings interned, args undecoded.
-
-A row refers to its track, name and category by small integers. Args are the bytes of a JSON object, as the importer
-passed them; they are decoded only where they are needed. Each row has an origin: the number of the event, line or row
-in the input that its track belongs to.
-"""
+"""Convert tables to data frames: Arrow, pandas, polars, and readers of Arrow's C interface."""
 
 from __future__ import annotations
 
 import enum
-import math
 import mmap
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
+from importlib import import_module
+from itertools import islice
 from typing import TYPE_CHECKING, Any, NewType, Self, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from traceconv.errors import UsageError
+from traceconv.errors import TraceconvError, UsageError
 from traceconv.io.shown import Counted, quantity
 from traceconv.io.spill import forget
-from traceconv.model.arg_bytes import Args
+from traceconv.model.args import Args
 from traceconv.model.clocks import ClockDomain, ClockSnapshot
-from traceconv.model.collectives import Collectives
-from traceconv.model.counted import COUNTER_VALUES, FLOWS, INSTANTS, LOG_ENTRIES, SAMPLES, SLICES, TRACKS
-from traceconv.model.diagnostics import Balance, Code, Diagnostics, ProblemKind
-from traceconv.model.forms import Form
-from traceconv.model.marks import NO_MARKS, FormatMarks
-from traceconv.model.ordering import chunks
-from traceconv.model.placing import Placing
-from traceconv.model.tabular import Tabular
+from traceconv.model.columns import F64, I32, I64, chunks
+from traceconv.model.diagnostics import (
+    COUNTER_VALUES,
+    FLOWS,
+    INSTANTS,
+    LOG_ENTRIES,
+    SAMPLES,
+    SLICES,
+    TRACKS,
+    ProblemKind,
+)
+from traceconv.model.numbers import EVER, FOREVER
+from traceconv.model.source_info import SourceInfo
+from traceconv.model.stated_collectives import Collectives
+from traceconv.model.track_table import Tracks
 
 if TYPE_CHECKING:
+    import pandas
+    import polars
     import pyarrow
 
-    from traceconv.model.tracks import Tracks
 
-I64 = npt.NDArray[np.int64]
-I32 = npt.NDArray[np.int32]
-U8 = npt.NDArray[np.uint8]
-F64 = npt.NDArray[np.float64]
+# -- Convert tables to data frames: Arrow, pandas, polars, and readers of Arrow's C interface ------------------------
 
-TrackId = NewType("TrackId", int)
+_MOST_HTML_ROWS = 50
+
+
+def needed(module: str, extra: str) -> Any:
+    """Return a module of an optional package.
+
+    Raises:
+        UsageError: it is not installed; the hint names the extra of traceconv.
+    """
+    try:
+        return import_module(module)
+    except ImportError:
+        name = module.partition(".")[0]
+        raise UsageError(f"{name} is not installed", hint=f"pip install 'traceconv[{extra}]'") from None
+
+
+class Tabular:
+    """A table that converts to data frames. Columns of times are integer ns, and their names end in `_ns`."""
+
+    __slots__ = ()
+
+    def to_arrow(self) -> pyarrow.Table:
+        """Return the table as an Arrow table.
+
+        Raises:
+            UsageError: pyarrow is not installed.
+        """
+        raise NotImplementedError
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """Return the table as a pandas frame. A column of integers with unknown values has them as objects, exactly.
+
+        Raises:
+            UsageError: pandas or pyarrow is not installed.
+        """
+        needed("pandas", "pandas")
+        return self.to_arrow().to_pandas(integer_object_nulls=True)
+
+    def to_polars(self) -> polars.DataFrame:
+        """Return the table as a polars frame.
+
+        Raises:
+            UsageError: polars or pyarrow is not installed.
+        """
+        frame: polars.DataFrame = needed("polars", "polars").from_arrow(self.to_arrow())
+        return frame
+
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        """Return the table as a PyCapsule of Arrow's C stream interface."""
+        return self.to_arrow().__arrow_c_stream__(requested_schema)
+
+    def _repr_html_(self) -> str | None:
+        """Return the first rows as an HTML table, for notebooks; None, for which they show the repr, without one."""
+        try:
+            table = self.to_arrow()
+        except TraceconvError:
+            return None
+        shown = table.slice(0, _MOST_HTML_ROWS).columns
+        rows = zip(*(column.to_pylist() for column in shown), strict=True)
+        return html_table(table.column_names, rows, table.num_rows)
+
+
+def html_table(names: Sequence[str], rows: Iterable[Sequence[Any]], count: int) -> str:
+    """Return the first rows as an HTML table, with texts escaped; `count` is the number of all rows."""
+    from html import escape
+
+    head = "".join(f"<th>{escape(name)}</th>" for name in names)
+    body = "".join(
+        "<tr>" + "".join(f"<td>{'' if cell is None else escape(str(cell))}</td>" for cell in row) + "</tr>"
+        for row in islice(rows, _MOST_HTML_ROWS)
+    )
+    rest = f"<p>{count - _MOST_HTML_ROWS} more rows</p>" if count > _MOST_HTML_ROWS else ""
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{rest}"
+
+
+# -- The trace in memory: one table per concept, one column per field, strings interned, args undecoded --------------
+
+
 SliceId = NewType("SliceId", int)
-ClockId = NewType("ClockId", int)
 StackId = NewType("StackId", int)
-NO_TRACK = TrackId(-1)
-#: The time that is before all others, and the one that is after all others, ns.
-EVER, FOREVER = -(2**63), 2**63 - 1
 NO_CPU = -1
 
 
@@ -61,99 +135,6 @@ class Level(enum.IntEnum):
     WARNING = 5
     ERROR = 6
     FATAL = 7
-
-
-class TrackKind(enum.IntEnum):
-    """The kind of a track.
-
-    PROCESS and THREAD are those of the operating system, COUNTER holds values, TRACK is anything else: a device queue,
-    a lane, a group of tracks.
-    """
-
-    PROCESS = 0
-    THREAD = 1
-    TRACK = 2
-    COUNTER = 3
-
-
-@dataclass(slots=True)
-class Track:
-    """A row of the timeline, or a group of rows.
-
-    Attributes:
-        kind: process, thread, counter, or anything else.
-        name: the name, "" if that of a process or thread is not known.
-        parent: the track that it belongs to, declared before it; NO_TRACK at the top.
-        pid: PROCESS only: the number of the operating system, None if there is none.
-        tid: THREAD only: the number of the operating system, None if there is none.
-        unit: COUNTER only: "bytes", "count", ...
-        description: help text, shown beside the track.
-        rank: position among its siblings; smaller is higher, None comes last in order of creation.
-        labels: PROCESS only: short remarks beside the name.
-        clock: the domain of the times on it, an index into Trace.clocks.
-        source: the input that it comes from, an index into Trace.sources.
-        carries: in a merge, where a thread that several inputs record is one track: a table, an input, and the time
-            (ns) from which the rows of that table on this track are of that input, in order of time; before, and in
-            other tables, rows are of `source`.
-        lane_of: set on an overflow lane: the track whose overlapping slices it takes.
-        shares_lanes: whether the track may be put on one lane with others of the same name and parent that do not
-            overlap it in time (used for asynchronous operations, which have a track for each id).
-        unknown: PROCESS only: whether it stands for the unknown processes of its threads.
-        shown: the name in pictures, if it differs; "" for `name`.
-        name_in_rank: the name below a process that names the rank of the input, if it differs; "" for `name`.
-        doubts: why its place in time is uncertain, such as "not aligned"; pictures show it behind the name. It is set
-            on the topmost tracks of a clock.
-        stated: in an output of traceconv that was read: its input, an index into `SourceInfo.stated`.
-        stated_carries: in such an output: as `carries`, with indices into `SourceInfo.stated`.
-        invented: PROCESS only, in such an output: whether the pid was made up for pictures.
-        synthetic: whether its times are synthetic although its clock is not: in a merge, all tracks have one clock.
-    """
-
-    kind: TrackKind
-    name: str
-    parent: TrackId = NO_TRACK
-    pid: int | None = None
-    tid: int | None = None
-    unit: str = ""
-    description: str = ""
-    rank: int | None = None
-    labels: tuple[str, ...] = ()
-    clock: ClockId = ClockId(0)
-    source: int = 0
-    carries: tuple[tuple[str, int, int], ...] = ()
-    lane_of: TrackId = NO_TRACK
-    shares_lanes: bool = False
-    unknown: bool = False
-    shown: str = ""
-    name_in_rank: str = ""
-    doubts: tuple[str, ...] = ()
-    stated: int = 0
-    stated_carries: tuple[tuple[str, int, int], ...] = ()
-    invented: bool = False
-    synthetic: bool = False
-
-    @property
-    def source_of_slices(self) -> int:
-        """The input that the slices on it come from; of several the first one."""
-        return next((source for name, source, since in self.carries if name == "slices" and since == EVER), self.source)
-
-    def inputs_over_time(self, table: str) -> list[tuple[int, int]]:
-        """Return the inputs of the rows of a table on it, each with the time (ns) from which rows are of it."""
-        return [(EVER, self.source), *((since, source) for name, source, since in self.carries if name == table)]
-
-
-def processes(tracks: Tracks) -> I64:
-    """Return the process of each track, as the number of a track; the topmost track above it if it has none."""
-    parent, own = tracks.column("parent"), np.arange(len(tracks))
-    return topmost(np.where((parent == NO_TRACK) | (tracks.column("kind") == TrackKind.PROCESS), own, parent))
-
-
-def topmost(above: npt.NDArray[_Number]) -> npt.NDArray[_Number]:
-    """Return for each track the one at the top of it, given the one above each; one at the top is above itself."""
-    top = above
-    while not np.array_equal(higher := top[top], top):
-        top = higher
-    return top
 
 
 class Events(Tabular):
@@ -310,7 +291,6 @@ _TYPES: dict[str, Any] = {
 }
 
 
-_Number = TypeVar("_Number", np.int32, np.int64)
 Table = TypeVar("Table", Slices, Instants, Counters, Flows, Samples, Logs)
 
 
@@ -327,118 +307,6 @@ def empty(table: type[Table]) -> Table:
 def take(table: Table, rows: npt.NDArray[Any]) -> Table:
     """Return the given rows of a table, in that order."""
     return type(table)(*(getattr(table, column.name)[rows] for column in fields(table)))
-
-
-class Layer(enum.IntEnum):
-    """The layer of the software stack that the slices of a format are recorded in, outermost first.
-
-    A slice of a framework contains the calls of the library below it, on the same thread. Device work runs when its
-    queue reaches it, and lies inside no host call for certain.
-    """
-
-    FRAMEWORK = 1
-    LIBRARY = 2
-    DEVICE = 3
-
-
-@dataclass(slots=True)
-class SourceInfo:
-    """One input of a trace, with its balance and diagnostics.
-
-    Attributes:
-        name: the file as the user named it, without folders.
-        format: the name of the importer.
-        unit: the unit of `origin`: "event", "line", "row".
-        notes: sentences about the input for the user, such as an assumption about its times.
-        belongs_to: if the input holds totals only: the formats of the recordings that these may sum up.
-        join_category: the category of the slices of that recording that the rows describe one by one; "" if rows are
-            sums.
-        runs_in: if the input states no process: the formats that record processes in which its recorder can run.
-        real_ids: whether pids and tids are those of the operating system.
-        several_at_once: whether a process can have several such recordings at the same time, such as logs, or those of
-            tools outside the process.
-        boot_id: the boot session that it was recorded in, as the system names it; "" if not stated.
-        rank: the rank of the recorded process in its job, from 0; None if the input states none or several.
-        world_size: the number of processes of that job; None if not stated.
-        layer: the layer that its slices are recorded in; None if the format does not declare one.
-        marks: the declarations of its format about slices and flows.
-        without_periods: the names of samples whose periods are not stated, so that each has the weight 1.
-        sampled: in a trace of several inputs: the names of its samples, which may be on threads of other inputs.
-        stated: of an output of traceconv: its inputs, as far as answers need them; () if they are not stated.
-        written: whether traceconv wrote the file: it can hold inputs whose clock bounds are not known, unless `stated`.
-        ranks_inside: of an output of traceconv: the ranks of its inputs.
-        form: the form of its recording that it is; None if its format has only one.
-        placings: of an input that an output of traceconv states: how it was placed in the outputs that held it,
-            innermost first; () for others.
-        path: the file as the user named it, with folders, for commands in hints; "" if equal to `name`.
-        digest: a hash of the unpacked content; b"" if no other input has the same start.
-        fingerprint: the size and a checksum of the file as it is stored, by which copies of it are known; "" for a
-            stream.
-        room: the most bytes that an output may take for it, since none needs so many; 0 for no limit.
-    """
-
-    name: str
-    format: str
-    unit: str = "event"
-    balance: Balance = field(default_factory=Balance)
-    diagnostics: Diagnostics = field(default_factory=Diagnostics)
-    notes: list[str] = field(default_factory=list)
-    belongs_to: tuple[str, ...] = ()
-    join_category: str = ""
-    runs_in: tuple[str, ...] = ()
-    real_ids: bool = False
-    several_at_once: bool = False
-    boot_id: str = ""
-    rank: int | None = None
-    world_size: int | None = None
-    layer: Layer | None = None
-    marks: FormatMarks = NO_MARKS
-    without_periods: tuple[str, ...] = ()
-    sampled: tuple[str, ...] = ()
-    stated: tuple[SourceInfo, ...] = ()
-    written: bool = False
-    ranks_inside: tuple[int, ...] = ()
-    form: Form | None = None
-    placings: tuple[Placing, ...] = ()
-    path: str = ""
-    digest: bytes = b""
-    fingerprint: str = ""
-    room: int = 0
-
-    @property
-    def place_in_job(self) -> str:
-        """For messages: "rank 3 of 8", "rank 3", or "" if the input states none."""
-        if self.rank is None:
-            return ""
-        return f"rank {self.rank}" if self.world_size is None else f"rank {self.rank} of {self.world_size}"
-
-    def problem(self, code: Code, at: int | str = "", detail: str = "", count: int = 1, skipped: int = 0) -> None:
-        """Count a problem.
-
-        Args:
-            code: what happened.
-            at: the number of the event or line, or a position in words.
-            detail: what exactly was found.
-            count: how many occurrences this is.
-            skipped: how many events do not reach the trace because of it; the caller counts them in the balance.
-        """
-        if isinstance(at, int) and self.diagnostics.count_late(code, count, at, skipped):
-            return
-        place, number = str(at), math.inf
-        if isinstance(at, int):
-            place, number = f"{self.name}:{self.unit} {at}", at
-        self.diagnostics.add(code, f"{place}: {detail}" if detail else place, count, number, skipped)
-
-    def skip(self, code: Code, at: int | str = "", detail: str = "", count: int = 1) -> None:
-        """Count a problem, and in the balance the events that do not reach the trace because of it; see `problem`."""
-        self.problem(code, at, detail, count, count)
-        self.balance.skipped[code.skipped] += count
-
-    def copy(self) -> SourceInfo:
-        """Return a copy whose balance, diagnostics and notes can be changed independently."""
-        diagnostics = Diagnostics()
-        diagnostics.extend(self.diagnostics)
-        return replace(self, balance=self.balance.copy(), diagnostics=diagnostics, notes=list(self.notes))
 
 
 #: The most names of inputs, and of clocks, in the summary of a trace.

@@ -18,9 +18,9 @@ from typing import Any, overload
 import numpy as np
 import numpy.typing as npt
 
-from traceconv.model.ordering import occurring
-from traceconv.model.trace import I32, I64, NO_TRACK, Trace, Track, TrackKind, topmost
-from traceconv.model.tracks import NO_NUMBER, Tracks
+from traceconv.model.columns import I32, I64, occurring
+from traceconv.model.trace import Trace
+from traceconv.model.track_table import NO_NUMBER, NO_TRACK, Track, TrackKind, Tracks, topmost
 
 _FIRST_INVENTED = 10_000_000
 _MAX_NUMBER = 2**31 - 1

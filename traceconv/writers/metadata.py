@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from traceconv import __version__
-from traceconv.model.trace import SourceInfo, Trace
+from traceconv.model.source_info import SourceInfo
+from traceconv.model.trace import Trace
 
 
 def recording_metadata(trace: Trace) -> dict[str, Any]:

@@ -16,7 +16,8 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
 
-from traceconv.model.trace import I64, Trace
+from traceconv.model.columns import I64
+from traceconv.model.trace import Trace
 
 _BLOCK = 16 * 1024
 _WINDOW = 512 * 1024  # the approximate number of entries of a window

@@ -6,7 +6,8 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from traceconv.model.trace import EVER, FOREVER, TIMED, Trace
+from traceconv.model.numbers import EVER, FOREVER
+from traceconv.model.trace import TIMED, Trace
 
 Span = tuple[int, int]
 

@@ -27,7 +27,7 @@ import numpy as np
 
 from traceconv.align import align
 from traceconv.api import read
-from traceconv.model.collectives import MESSAGES
+from traceconv.model.stated_collectives import MESSAGES
 from traceconv.model.trace import Trace
 
 US, MS = 10**3, 10**6

@@ -26,7 +26,7 @@ from traceconv.align.collective_hosts import PlacedHosts, columns_of_hosts, plac
 from traceconv.align.collectives import Occurrences
 from traceconv.align.geometry import F64
 from traceconv.align.host_lines import lines_of_hosts
-from traceconv.model.clocks import I64
+from traceconv.model.columns import I64
 
 US, MS, SECOND = 10**3, 10**6, 10**9
 #: Unix time of the start of each job.

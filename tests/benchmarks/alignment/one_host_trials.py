@@ -18,7 +18,8 @@ from traceconv.align.names import NameMap
 from traceconv.align.sequences import align_sequences
 from traceconv.errors import AlignmentError
 from traceconv.model.clocks import REALTIME, Verdict
-from traceconv.model.trace import Layer, Trace, take
+from traceconv.model.source_info import Layer
+from traceconv.model.trace import Trace, take
 
 _NOW = 1_790_000_000 * int(S)
 

@@ -49,7 +49,8 @@ from traceconv.model.clocks import (
 )
 from traceconv.model.clocks import Run as Clock
 from traceconv.model.layout import lay_out
-from traceconv.model.trace import Layer, SourceInfo, Trace
+from traceconv.model.source_info import Layer, SourceInfo
+from traceconv.model.trace import Trace
 
 FIRST_SEED = 1000
 #: From so many seeds on it pays to start processes.

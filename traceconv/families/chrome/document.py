@@ -42,11 +42,9 @@ from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import REALTIME, ClockDomain, ClockSnapshot, Run, Zero, looks_like_unix_time
 from traceconv.model.diagnostics import absent, lost
-from traceconv.model.json_values import decode_json
 from traceconv.model.marks import ANY_TOOL_MARKS
-from traceconv.model.numbers import whole_of
-from traceconv.model.times import MS, NS, US, S
-from traceconv.model.trace import Layer
+from traceconv.model.numbers import MS, NS, US, S, decode_json, whole_of
+from traceconv.model.source_info import Layer
 
 LARGE_VALUE = lost("chrome.large_value", "a top-level value of the trace is larger than 16 MB and was left out")
 NO_SAMPLE = lost("chrome.no_sample", "an element of `samples` is not an object, and was skipped")

@@ -28,8 +28,8 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Raw
 
-from traceconv.model.json_values import decode_json, flatten
-from traceconv.model.trace import I64
+from traceconv.model.columns import I64
+from traceconv.model.numbers import decode_json, flatten
 
 #: The value of a field that an event does not have.
 ABSENT = Raw(b"")

@@ -31,12 +31,11 @@ from traceconv.families.chrome.flows import FlowSteps
 from traceconv.families.chrome.json_reader import ChromeReader
 from traceconv.model.args import join_args
 from traceconv.model.builder import Builder
-from traceconv.model.counted import DUMPS_AND_MARKS, METADATA
-from traceconv.model.diagnostics import absent, lost, repaired, skipped
-from traceconv.model.json_values import decode_json, flatten
-from traceconv.model.numbers import number_of, whole_of, whole_or_text
-from traceconv.model.times import LIMIT_NS, US, parse_ns
-from traceconv.model.trace import I32, I64, NO_CPU, NO_TRACK, StackId, TrackId
+from traceconv.model.columns import I32, I64
+from traceconv.model.diagnostics import DUMPS_AND_MARKS, METADATA, absent, lost, repaired, skipped
+from traceconv.model.numbers import LIMIT_NS, US, decode_json, flatten, number_of, parse_ns, whole_of, whole_or_text
+from traceconv.model.trace import NO_CPU, StackId
+from traceconv.model.track_table import NO_TRACK, TrackId
 
 BAD_TIME = lost(
     "chrome.bad_time",

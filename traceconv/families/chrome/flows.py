@@ -27,13 +27,11 @@ import numpy.typing as npt
 
 from traceconv import kernel
 from traceconv.model.builder import Builder
+from traceconv.model.columns import I32, I64, Order, chunks, gathered, like_next, occurring, stable_order
 from traceconv.model.diagnostics import KEPT_PLACES, Code, absent, lost, noted
-from traceconv.model.launch_ids import ids_of, of_launches
-from traceconv.model.marks import LaunchMarks
-from traceconv.model.never_set import NEVER_SET, LeftOut
+from traceconv.model.drawable import NEVER_SET, LeftOut
+from traceconv.model.marks import LaunchMarks, ids_of, of_launches
 from traceconv.model.numbers import whole
-from traceconv.model.ordering import Order, chunks, gathered, like_next, occurring, stable_order
-from traceconv.model.trace import I32, I64
 
 UNBOUND = lost("chrome.flow_unbound", "a flow event lies in no slice of its thread, so its flow has no end there")
 LATE = noted(

@@ -39,7 +39,7 @@ from traceconv.families.chrome.event import (
 from traceconv.io.source import CHUNK_BYTES, Source
 from traceconv.model.builder import Builder
 from traceconv.model.diagnostics import lost, noted, repaired
-from traceconv.model.json_values import MAX_DEPTH, decode_json, flatten
+from traceconv.model.numbers import MAX_DEPTH, decode_json, flatten
 
 BAD_ENCODING = repaired(
     "chrome.not_utf8", "bytes that are not UTF-8 were replaced by U+FFFD, the replacement character"

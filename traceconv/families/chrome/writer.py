@@ -33,10 +33,10 @@ from traceconv.families.common.wire_writer import utf8
 from traceconv.io.outline import outline
 from traceconv.io.source import HEAD_BYTES, Source
 from traceconv.model.clocks import Zero
-from traceconv.model.json_values import number_or_text
-from traceconv.model.ordering import occurring
-from traceconv.model.times import format_us
-from traceconv.model.trace import I64, NO_CPU, NO_TRACK, Instants, Level, Slices, Trace, TrackKind, take
+from traceconv.model.columns import I64, occurring
+from traceconv.model.numbers import format_us, number_or_text
+from traceconv.model.trace import NO_CPU, Instants, Level, Slices, Trace, take
+from traceconv.model.track_table import NO_TRACK, TrackKind
 from traceconv.writers import WriteCounts
 from traceconv.writers.ids import Identities, tree_order
 from traceconv.writers.metadata import recording_metadata

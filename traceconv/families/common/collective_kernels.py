@@ -12,7 +12,7 @@ operation, and `SendRecv` is all_to_all, gather, scatter, send or receive.
 from __future__ import annotations
 
 from traceconv.model.builder import Builder
-from traceconv.model.collectives import Collectives
+from traceconv.model.stated_collectives import Collectives
 
 _LIBRARY = ("nccl", "rccl", "msccl", "hccl")
 #: Parts of names in lower case without underscores, and their operation; the first match counts.

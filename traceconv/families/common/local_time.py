@@ -8,8 +8,7 @@ from datetime import UTC, datetime, timedelta, timezone
 
 from traceconv.errors import UsageError
 from traceconv.model.clocks import LocalTime
-from traceconv.model.numbers import whole
-from traceconv.model.times import S, parse_ns
+from traceconv.model.numbers import S, parse_ns, whole
 
 _OFFSET = re.compile(r"([+-])(\d\d)(?::?([0-5]\d))?", re.ASCII)
 _MOMENT = re.compile(r"(\d{4}-\d\d-\d\d)[ T](\d\d:\d\d:\d\d)(?:[.,](\d{1,9}))?", re.ASCII)

@@ -19,8 +19,8 @@ import numpy as np
 from traceconv.errors import InputError
 from traceconv.io.sqlite import Database, Kind, quoted, typed
 from traceconv.model.builder import Builder
+from traceconv.model.columns import I64
 from traceconv.model.diagnostics import Code
-from traceconv.model.trace import I64
 
 Row = tuple[Any, ...]
 #: The rows of a batch: enough to amortise the cost of a call, few enough for the caches of the processor.

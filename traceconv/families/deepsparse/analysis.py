@@ -29,13 +29,10 @@ from traceconv.families.importer import Match
 from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import ClockDomain, Run, Zero
-from traceconv.model.counted import LINES, ROWS
-from traceconv.model.diagnostics import absent, lost, noted, skipped
-from traceconv.model.json_values import flatten
+from traceconv.model.diagnostics import LINES, ROWS, absent, lost, noted, skipped
 from traceconv.model.marks import FormatMarks, SeveralMarks
-from traceconv.model.numbers import double_of, whole_of, whole_or_text
-from traceconv.model.times import LIMIT_NS, MS, parse_ns
-from traceconv.model.trace import NO_TRACK, TrackId
+from traceconv.model.numbers import LIMIT_NS, MS, double_of, flatten, parse_ns, whole_of, whole_or_text
+from traceconv.model.track_table import NO_TRACK, TrackId
 
 LAYER_CLOCK = ClockDomain("order of the DeepSparse layers", Zero.UNKNOWN, Run.NONE)
 

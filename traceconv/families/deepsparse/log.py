@@ -33,11 +33,10 @@ from traceconv.families.logs.log_times import LOCAL_FORMS, Kind, TimeReader
 from traceconv.io.source import Source
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import REALTIME, ClockDomain, Run, Zero
-from traceconv.model.counted import EMPTY_LINES, MESSAGE_LINES
-from traceconv.model.diagnostics import absent, lost
-from traceconv.model.numbers import number_of, whole_or_text
-from traceconv.model.times import LIMIT_NS, MS, parse_ns
-from traceconv.model.trace import Level, TrackId
+from traceconv.model.diagnostics import EMPTY_LINES, MESSAGE_LINES, absent, lost
+from traceconv.model.numbers import LIMIT_NS, MS, number_of, parse_ns, whole_or_text
+from traceconv.model.trace import Level
+from traceconv.model.track_table import TrackId
 
 NO_CLOCK = ClockDomain("order of the DeepSparse lines", Zero.UNKNOWN, Run.NONE)
 #: The duration of a line on the synthetic clock, ns.

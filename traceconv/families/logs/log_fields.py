@@ -26,9 +26,7 @@ from traceconv.families.logs import log_times
 from traceconv.families.logs.log_times import FORMS, Form, Kind, TimeReader
 from traceconv.model.clocks import looks_like_unix_time
 from traceconv.model.diagnostics import noted
-from traceconv.model.json_values import flatten
-from traceconv.model.numbers import double_of, whole_or_text
-from traceconv.model.times import LIMIT_NS, parse_ns
+from traceconv.model.numbers import LIMIT_NS, double_of, flatten, parse_ns, whole_or_text
 from traceconv.model.trace import Level
 
 AMBIGUOUS_DURATION = noted(

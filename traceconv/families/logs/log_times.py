@@ -34,8 +34,7 @@ from msgspec import Struct
 
 from traceconv.families.common.local_time import ahead_minutes
 from traceconv.model.clocks import LocalForm, looks_like_unix_time
-from traceconv.model.numbers import whole
-from traceconv.model.times import parse_ns
+from traceconv.model.numbers import parse_ns, whole
 
 DAY_NS = 86_400 * 10**9
 #: A time of day that goes back by more than this is of the next day.

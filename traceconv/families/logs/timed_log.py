@@ -52,12 +52,10 @@ from traceconv.model.clocks import (
     Zero,
     machine_name,
 )
-from traceconv.model.counted import FURTHER_LINES, LINES
-from traceconv.model.diagnostics import noted
+from traceconv.model.diagnostics import FURTHER_LINES, LINES, noted
 from traceconv.model.marks import FormatMarks
-from traceconv.model.numbers import is_digits, whole, whole_of
-from traceconv.model.times import format_time
-from traceconv.model.trace import TrackId
+from traceconv.model.numbers import format_time, is_digits, whole, whole_of
+from traceconv.model.track_table import TrackId
 
 UNKNOWN_START = ClockDomain("time of the log, zero not stated", Zero.UNKNOWN, Run.UNKNOWN)
 LOCAL_TIME = ClockDomain("local wall clock, zone not stated", Zero.UNKNOWN, Run.WALL, local=LocalForm.DATED)

@@ -44,11 +44,11 @@ from traceconv.io.source import Head, Source
 from traceconv.model.args import join_args
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import REALTIME, ClockDomain, Run, Zero, looks_like_unix_time
-from traceconv.model.counted import JOINED_ENDS, METADATA, OPERATOR_COPIES, REPEATED_VALUES
-from traceconv.model.diagnostics import absent, skipped
+from traceconv.model.diagnostics import JOINED_ENDS, METADATA, OPERATOR_COPIES, REPEATED_VALUES, absent, skipped
 from traceconv.model.marks import FormatMarks
 from traceconv.model.numbers import whole, whole_of
-from traceconv.model.trace import NO_TRACK, Layer, TrackId
+from traceconv.model.source_info import Layer
+from traceconv.model.track_table import NO_TRACK, TrackId
 
 WALL_CLOCK = replace(REALTIME, resolution_ns=1000)
 BOOT_CLOCK = ClockDomain("MXNet steady clock", Zero.BOOT, Run.MONOTONIC, 1000)

@@ -20,8 +20,10 @@ from traceconv.families.common.sqlite_tables import IDS_END, Known, Launches, Ro
 from traceconv.families.nsight import exported
 from traceconv.families.nsight.exported import Export, Tracks
 from traceconv.model.builder import Builder
+from traceconv.model.columns import I64
 from traceconv.model.diagnostics import absent, lost, repaired
-from traceconv.model.trace import I64, NO_CPU, StackId, TrackId
+from traceconv.model.trace import NO_CPU, StackId
+from traceconv.model.track_table import TrackId
 
 NO_TIME = lost(
     "nsys.no_time",

@@ -37,11 +37,9 @@ from traceconv.families.importer import Match
 from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import NO_TIME, ClockDomain
-from traceconv.model.counted import HEADINGS, LINES, ROWS_OF_KERNELS
-from traceconv.model.diagnostics import lost, skipped
+from traceconv.model.diagnostics import HEADINGS, LINES, ROWS_OF_KERNELS, lost, skipped
 from traceconv.model.marks import CountMarks, FormatMarks, TotalsMarks
-from traceconv.model.numbers import whole_or_text
-from traceconv.model.times import LIMIT_NS
+from traceconv.model.numbers import LIMIT_NS, whole_or_text
 
 OTHER_LINE = skipped(
     "ncu.other_line",

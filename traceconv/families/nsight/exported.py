@@ -20,7 +20,7 @@ from traceconv.families.common.sqlite_tables import Row, Tables, whole
 from traceconv.io.sqlite import Database, Kind, as_text
 from traceconv.model.builder import Builder
 from traceconv.model.diagnostics import Code, absent, lost
-from traceconv.model.trace import NO_TRACK, TrackId
+from traceconv.model.track_table import NO_TRACK, TrackId
 
 
 def words(text: str) -> tuple[str, ...]:

@@ -43,10 +43,9 @@ from traceconv.io.source import Head, Source
 from traceconv.io.sqlite import MAGIC, Database, as_text, open_database
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import REALTIME, ClockDomain, ClockSnapshot, Run, Zero, looks_like_unix_time
-from traceconv.model.counted import MESSAGES_OF_OTHER_CLOCKS, PROPERTY_ROWS, ROWS
-from traceconv.model.diagnostics import absent, lost, skipped
+from traceconv.model.diagnostics import MESSAGES_OF_OTHER_CLOCKS, PROPERTY_ROWS, ROWS, absent, lost, skipped
 from traceconv.model.marks import GPU_MARKS, FormatMarks
-from traceconv.model.trace import TrackId
+from traceconv.model.track_table import TrackId
 
 SESSION_CLOCK = ClockDomain("Nsight Systems session", Zero.RUN_START, Run.MONOTONIC)
 

@@ -34,10 +34,10 @@ from traceconv.io.source import Head, Source
 from traceconv.io.sqlite import open_database
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import REALTIME, ClockDomain, Run, Zero, looks_like_unix_time
-from traceconv.model.counted import ROWS
-from traceconv.model.diagnostics import lost, skipped
+from traceconv.model.diagnostics import ROWS, lost, skipped
 from traceconv.model.marks import GPU_MARKS, CountMarks, FormatMarks
-from traceconv.model.trace import Layer, TrackId
+from traceconv.model.source_info import Layer
+from traceconv.model.track_table import TrackId
 
 SOURCE_LEVEL = skipped(
     "nvprof.source_level",

@@ -22,8 +22,7 @@ from decimal import Decimal
 from functools import cached_property, lru_cache
 from typing import Any
 
-from traceconv.model.numbers import decimal_of
-from traceconv.model.times import MS, NS, US, S, parse_ns
+from traceconv.model.numbers import MS, NS, US, S, decimal_of, parse_ns
 
 #: ==4711== Profiling result:   |   ======== Profiling result:
 PREFIX = re.compile(

@@ -44,10 +44,10 @@ from traceconv.families.nvprof.activities import (
 from traceconv.io.shown import Counted
 from traceconv.model.args import join_args
 from traceconv.model.builder import Builder
-from traceconv.model.counted import JOINED_ENDS
-from traceconv.model.diagnostics import absent, noted
-from traceconv.model.paired_slices import UNBEGUN_END, UNENDED
-from traceconv.model.trace import I64, TrackId
+from traceconv.model.columns import I64
+from traceconv.model.diagnostics import JOINED_ENDS, absent, noted
+from traceconv.model.event_tables import UNBEGUN_END, UNENDED
+from traceconv.model.track_table import TrackId
 
 UNKNOWN_CALL = noted(
     "nvprof.unknown_call", "a call has a number (cbid) that is newer than the list of names: the number is shown"

@@ -40,8 +40,7 @@ import msgspec
 
 from traceconv.families.common.ansi import plain
 from traceconv.model.diagnostics import Code, lost
-from traceconv.model.numbers import whole, whole_of
-from traceconv.model.times import MS, parse_ns
+from traceconv.model.numbers import MS, parse_ns, whole, whole_of
 
 CUT_LINE = lost(
     "onednn.cut_line",

@@ -37,13 +37,12 @@ from traceconv.families.onednn.grammar import MARK, Kind, Malformed, Record, Sha
 from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import REALTIME, ClockDomain, Run, Zero
-from traceconv.model.counted import KEPT_LINES, LINES, UNMARKED_LINES
-from traceconv.model.diagnostics import absent, noted, repaired, skipped
+from traceconv.model.columns import I64, occurring
+from traceconv.model.diagnostics import KEPT_LINES, LINES, UNMARKED_LINES, absent, noted, repaired, skipped
 from traceconv.model.marks import FormatMarks, PrimitiveMarks
-from traceconv.model.numbers import whole_of
-from traceconv.model.ordering import occurring
-from traceconv.model.times import LIMIT_NS
-from traceconv.model.trace import I64, NO_TRACK, ClockId, Layer, TrackId
+from traceconv.model.numbers import LIMIT_NS, whole_of
+from traceconv.model.source_info import Layer
+from traceconv.model.track_table import NO_TRACK, ClockId, TrackId
 
 WALL_CLOCK = replace(REALTIME, resolution_ns=1000, exact_durations=True)
 BOOT_CLOCK = ClockDomain("QueryPerformanceCounter", Zero.BOOT, Run.MONOTONIC)

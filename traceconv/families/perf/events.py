@@ -37,9 +37,11 @@ import numpy as np
 from traceconv import kernel
 from traceconv.families.importer import Match
 from traceconv.model.builder import Builder
+from traceconv.model.columns import I32, I64
 from traceconv.model.diagnostics import absent
 from traceconv.model.numbers import whole, whole_of
-from traceconv.model.trace import I32, I64, NO_CPU, NO_TRACK, StackId, TrackId
+from traceconv.model.trace import NO_CPU, StackId
+from traceconv.model.track_table import NO_TRACK, TrackId
 
 NO_STACK = StackId(-1)
 #: The names of the letters of prev_state, from the documentation of the kernel.

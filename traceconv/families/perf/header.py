@@ -62,14 +62,21 @@ from traceconv.model.clocks import (
     Zero,
     looks_like_unix_time,
 )
-from traceconv.model.counted import EMPTY_LINES, KEPT_HEADER_LINES, KEPT_HEADINGS, LINES, SAMPLES
-from traceconv.model.diagnostics import lost, noted, skipped
-from traceconv.model.forms import Form, Mark, samples
-from traceconv.model.json_values import flatten
+from traceconv.model.diagnostics import (
+    EMPTY_LINES,
+    KEPT_HEADER_LINES,
+    KEPT_HEADINGS,
+    LINES,
+    SAMPLES,
+    lost,
+    noted,
+    skipped,
+)
 from traceconv.model.marks import FormatMarks, TotalsMarks
-from traceconv.model.numbers import double, hex_of, whole, whole_of, whole_or_text
-from traceconv.model.times import S, parse_ns
-from traceconv.model.trace import StackId, Trace, TrackId
+from traceconv.model.numbers import S, double, flatten, hex_of, parse_ns, whole, whole_of, whole_or_text
+from traceconv.model.source_info import Form, Mark, samples
+from traceconv.model.trace import StackId, Trace
+from traceconv.model.track_table import TrackId
 
 CHAIN_LINE = skipped(
     "perf-report.call_chain",

@@ -73,13 +73,25 @@ from traceconv.families.perf.header import (
 from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import REALTIME, ClockDomain, ClockSnapshot, Provenance, Zero
-from traceconv.model.counted import EARLY_RECORDS, HEADER_LINES, LINES, STACK_ENDS, STACK_FRAMES, TRACEPOINT_FIELDS
-from traceconv.model.diagnostics import absent, lost, noted, repaired, skipped
-from traceconv.model.forms import Form
+from traceconv.model.columns import I64
+from traceconv.model.diagnostics import (
+    EARLY_RECORDS,
+    HEADER_LINES,
+    LINES,
+    STACK_ENDS,
+    STACK_FRAMES,
+    TRACEPOINT_FIELDS,
+    absent,
+    lost,
+    noted,
+    repaired,
+    skipped,
+)
 from traceconv.model.marks import FormatMarks
-from traceconv.model.numbers import hex_of, whole, whole_of
-from traceconv.model.times import LIMIT_NS
-from traceconv.model.trace import I64, StackId, TrackId
+from traceconv.model.numbers import LIMIT_NS, hex_of, whole, whole_of
+from traceconv.model.source_info import Form
+from traceconv.model.trace import StackId
+from traceconv.model.track_table import TrackId
 
 MESSAGE = skipped(
     "perf-script.message", "messages of perf itself (warnings, its summary) are not data: left out", quiet=True

@@ -36,12 +36,31 @@ from traceconv.families.importer import Match, option
 from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import REALTIME, ClockDomain, ClockSnapshot, Provenance, Run, Zero
-from traceconv.model.counted import EMPTY_LINES, FURTHER_METRICS, LINES, RUN_COUNTS, RUN_LINES, UNSUPPORTED_EVENTS
-from traceconv.model.diagnostics import absent, lost, noted, skipped
+from traceconv.model.diagnostics import (
+    EMPTY_LINES,
+    FURTHER_METRICS,
+    LINES,
+    RUN_COUNTS,
+    RUN_LINES,
+    UNSUPPORTED_EVENTS,
+    absent,
+    lost,
+    noted,
+    skipped,
+)
 from traceconv.model.marks import CountMarks, FormatMarks
-from traceconv.model.numbers import double, double_of, is_digits, number_of, whole_of, whole_or_text
-from traceconv.model.times import LIMIT_NS, S, parse_ns
-from traceconv.model.trace import NO_TRACK, TrackId
+from traceconv.model.numbers import (
+    LIMIT_NS,
+    S,
+    double,
+    double_of,
+    is_digits,
+    number_of,
+    parse_ns,
+    whole_of,
+    whole_or_text,
+)
+from traceconv.model.track_table import NO_TRACK, TrackId
 
 STAT_CLOCK = ClockDomain("perf stat time", Zero.RUN_START, Run.MONOTONIC)
 

@@ -67,10 +67,18 @@ from traceconv.io.source import Head, Source
 from traceconv.model.args import join_args
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import BOOTTIME, SINCE_BOOT
-from traceconv.model.counted import DECLARATIONS, PACKETS, UNPACKED_PACKETS
-from traceconv.model.diagnostics import ProblemKind, absent, declare, lost, skipped
+from traceconv.model.diagnostics import (
+    DECLARATIONS,
+    PACKETS,
+    UNPACKED_PACKETS,
+    ProblemKind,
+    absent,
+    declare,
+    lost,
+    skipped,
+)
 from traceconv.model.marks import ANY_TOOL_MARKS, JOINT, DeviceMarks, FormatMarks
-from traceconv.model.times import LIMIT_NS
+from traceconv.model.numbers import LIMIT_NS
 from traceconv.model.trace import NO_CPU, Level, StackId
 
 BAD_SHIFT = lost(

@@ -23,9 +23,10 @@ from traceconv.families.perfetto.packets import PacketSequence
 from traceconv.families.perfetto.tracks import Clocks, Tracks, moved
 from traceconv.io.packets import Damage, PacketBuffer
 from traceconv.model.builder import Builder
-from traceconv.model.counted import JOINED_ENDS, STATE_ENDS
-from traceconv.model.diagnostics import absent, lost
-from traceconv.model.trace import I32, Level, StackId, TrackId, TrackKind
+from traceconv.model.columns import I32
+from traceconv.model.diagnostics import JOINED_ENDS, STATE_ENDS, absent, lost
+from traceconv.model.trace import Level, StackId
+from traceconv.model.track_table import TrackId, TrackKind
 
 UNKNOWN_CLOCK = lost(
     "perfetto.unknown_clock",

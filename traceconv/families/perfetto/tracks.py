@@ -33,11 +33,13 @@ from traceconv.families.perfetto.tree import INPUTS, STATED_CATEGORY, STATED_TEX
 from traceconv.families.registry import importer_class
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import BOOTTIME, MONOTONIC, MONOTONIC_RAW, REALTIME, ClockDomain, ClockSnapshot, Run, Zero
+from traceconv.model.columns import I64
 from traceconv.model.diagnostics import absent, lost
 from traceconv.model.marks import NO_MARKS
-from traceconv.model.placing import Placing, placing_of, read_placing
-from traceconv.model.times import LIMIT_NS
-from traceconv.model.trace import EVER, I64, NO_TRACK, TIMED, Layer, SourceInfo, Track, TrackId, TrackKind
+from traceconv.model.numbers import EVER, LIMIT_NS
+from traceconv.model.source_info import Layer, Placing, SourceInfo, placing_of, read_placing
+from traceconv.model.trace import TIMED
+from traceconv.model.track_table import NO_TRACK, Track, TrackId, TrackKind
 from traceconv.writers.ids import without_doubts
 
 NO_PARENT = absent(

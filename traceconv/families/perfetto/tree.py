@@ -42,12 +42,12 @@ from traceconv.families.importer import extras
 from traceconv.families.index import FORMATS
 from traceconv.families.registry import importer_class
 from traceconv.model.clocks import Verdict
+from traceconv.model.columns import I32, I64, chunks, occurring
 from traceconv.model.marks import JOINT
-from traceconv.model.ordering import chunks, occurring
-from traceconv.model.placing import Placing
-from traceconv.model.stated import by_stated_inputs, placings_of
-from traceconv.model.trace import I32, I64, NO_TRACK, TIMED, Layer, SourceInfo, Trace, TrackKind, topmost
-from traceconv.model.tracks import NO_NUMBER
+from traceconv.model.source_info import Layer, Placing, SourceInfo
+from traceconv.model.trace import TIMED, Trace
+from traceconv.model.trace_inputs import by_stated_inputs, placings_of
+from traceconv.model.track_table import NO_NUMBER, NO_TRACK, TrackKind, topmost
 from traceconv.writers.ids import Identities, numbered, with_doubts
 
 Mask = npt.NDArray[np.bool_]

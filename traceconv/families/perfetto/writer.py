@@ -48,11 +48,10 @@ from traceconv.families.perfetto.tree import (
 )
 from traceconv.io.packets import CPU_UNKNOWN, read_packets
 from traceconv.io.source import Source
-from traceconv.model.json_values import number_or_text
-from traceconv.model.numbers import double_of, fits_int64, whole, whole_of
-from traceconv.model.ordering import occurring
-from traceconv.model.shown import as_shown
-from traceconv.model.trace import I32, I64, Counters, Instants, Logs, Samples, Slices, Trace, take
+from traceconv.model.columns import I32, I64, occurring
+from traceconv.model.dump import as_shown
+from traceconv.model.numbers import double_of, fits_int64, number_or_text, whole, whole_of
+from traceconv.model.trace import Counters, Instants, Logs, Samples, Slices, Trace, take
 from traceconv.writers import WriteCounts
 from traceconv.writers.metadata import recording_metadata
 from traceconv.writers.order import FileOrder, Kind, file_order

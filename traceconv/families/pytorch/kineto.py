@@ -65,13 +65,12 @@ from traceconv.families.importer import Match
 from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import ClockDomain, Run, Zero
-from traceconv.model.collectives import ONE_SIDED, CollectiveArgs, Collectives, Group, parse_ranks
-from traceconv.model.counted import METADATA
-from traceconv.model.diagnostics import absent, repaired
-from traceconv.model.json_values import decode_json
+from traceconv.model.diagnostics import METADATA, absent, repaired
 from traceconv.model.marks import GPU_FLOWS, GPU_LAUNCHES, CountMarks, FormatMarks
-from traceconv.model.numbers import whole_of
-from traceconv.model.trace import Layer, Track, TrackId, TrackKind
+from traceconv.model.numbers import decode_json, whole_of
+from traceconv.model.source_info import Layer
+from traceconv.model.stated_collectives import ONE_SIDED, CollectiveArgs, Collectives, Group, parse_ranks
+from traceconv.model.track_table import Track, TrackId, TrackKind
 
 HALF_FLOW = absent(
     "kineto.half_flow",

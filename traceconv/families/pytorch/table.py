@@ -31,12 +31,10 @@ from traceconv.io.shown import Counted
 from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import NO_TIME, ClockDomain
-from traceconv.model.counted import FOOTERS, LINES, STACK_LINES, TABLE_HEADINGS
-from traceconv.model.diagnostics import absent, lost, noted, skipped
+from traceconv.model.diagnostics import FOOTERS, LINES, STACK_LINES, TABLE_HEADINGS, absent, lost, noted, skipped
 from traceconv.model.marks import FormatMarks, TotalsMarks
-from traceconv.model.numbers import decimal, double, whole
-from traceconv.model.times import MS, NS, US, S, parse_ns
-from traceconv.model.trace import TrackId
+from traceconv.model.numbers import MS, NS, US, S, decimal, double, parse_ns, whole
+from traceconv.model.track_table import TrackId
 
 OTHER_LINE = skipped(
     "pytorch-table.other_line", "lines outside of the tables are the program's own output and were left out", quiet=True

@@ -33,10 +33,10 @@ from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import ClockDomain, Run, Zero
 from traceconv.model.diagnostics import absent
-from traceconv.model.forms import Form, slices
 from traceconv.model.marks import XLA_DEVICES, FormatMarks
 from traceconv.model.numbers import whole_or_text
-from traceconv.model.trace import Layer, TrackId, TrackKind
+from traceconv.model.source_info import Form, Layer, slices
+from traceconv.model.track_table import TrackId, TrackKind
 
 LIMIT_REACHED = absent(
     "tensorflow-profiler.limit",

@@ -49,9 +49,10 @@ from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import REALTIME, ClockDomain, ClockSnapshot, Run, Zero, looks_like_unix_time
 from traceconv.model.diagnostics import absent, lost, noted, repaired, skipped
-from traceconv.model.forms import Form, slices
 from traceconv.model.marks import XLA_DEVICES, FormatMarks
-from traceconv.model.trace import NO_TRACK, Layer, SliceId, TrackId
+from traceconv.model.source_info import Form, Layer, slices
+from traceconv.model.trace import SliceId
+from traceconv.model.track_table import NO_TRACK, TrackId
 
 ROUNDED = repaired(
     "xplane.rounded",

@@ -46,7 +46,7 @@ from traceconv.io.shown import Counted
 from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import REALTIME, ClockDomain, ClockSnapshot, LocalForm, Provenance, Run, Zero
-from traceconv.model.counted import (
+from traceconv.model.diagnostics import (
     LINES,
     LINES_OUTSIDE,
     MEASUREMENT_LINES,
@@ -55,12 +55,13 @@ from traceconv.model.counted import (
     SINGLE_MEASUREMENTS,
     TABLE_LINES,
     TOTAL_ROWS,
+    noted,
 )
-from traceconv.model.diagnostics import noted
 from traceconv.model.marks import FormatMarks, SeveralMarks
-from traceconv.model.numbers import whole
-from traceconv.model.times import LIMIT_NS, S, format_us, parse_ns
-from traceconv.model.trace import NO_TRACK, Layer, SliceId, TrackId
+from traceconv.model.numbers import LIMIT_NS, S, format_us, parse_ns, whole
+from traceconv.model.source_info import Layer
+from traceconv.model.trace import SliceId
+from traceconv.model.track_table import NO_TRACK, TrackId
 
 TIME_OF_DAY = ClockDomain(
     "local time of day, without a date", Zero.UNKNOWN, Run.WALL, 1000, local=LocalForm.TIME_OF_DAY

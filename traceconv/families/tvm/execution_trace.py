@@ -31,11 +31,12 @@ from traceconv.families.tvm import graph
 from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import ClockDomain, Run, Zero
-from traceconv.model.counted import JOINED_ENDS
-from traceconv.model.diagnostics import skipped
+from traceconv.model.diagnostics import JOINED_ENDS, skipped
 from traceconv.model.marks import FormatMarks, SeveralMarks
-from traceconv.model.times import format_us
-from traceconv.model.trace import Layer, SliceId, TrackId
+from traceconv.model.numbers import format_us
+from traceconv.model.source_info import Layer
+from traceconv.model.trace import SliceId
+from traceconv.model.track_table import TrackId
 
 NO_CLOCK = ClockDomain("order of TVM nodes", Zero.UNKNOWN, Run.NONE)
 

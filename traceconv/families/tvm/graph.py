@@ -39,9 +39,8 @@ from traceconv.families.tvm.output_tensors import Tensor, node_of, read_listing,
 from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import NO_TIME, ClockDomain
-from traceconv.model.counted import NODES
-from traceconv.model.diagnostics import absent, lost
-from traceconv.model.json_values import MAX_DEPTH, flatten
+from traceconv.model.diagnostics import NODES, absent, lost
+from traceconv.model.numbers import MAX_DEPTH, flatten
 from traceconv.model.trace import SliceId
 
 GRAPH_FILE = "_tvmdbg_graph_dump.json"

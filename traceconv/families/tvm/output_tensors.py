@@ -28,8 +28,7 @@ from traceconv.families.importer import Match
 from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import NO_TIME, ClockDomain
-from traceconv.model.counted import TENSORS
-from traceconv.model.diagnostics import lost
+from traceconv.model.diagnostics import TENSORS, lost
 from traceconv.model.numbers import whole_or_text
 
 CUT_TENSORS = lost("tvm.cut_tensors", "the file ends before all of its tensors: the complete ones were listed")

@@ -34,13 +34,11 @@ from traceconv.families.tvm.report import COUNT, DEVICE, DURATION, NAME, PERCENT
 from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import ClockDomain, Run, Zero
-from traceconv.model.counted import CALLS, LINES
-from traceconv.model.diagnostics import absent
-from traceconv.model.forms import Form, sums
+from traceconv.model.diagnostics import CALLS, LINES, absent
 from traceconv.model.marks import CountMarks, FormatMarks, SumMarks
-from traceconv.model.numbers import double, number_of
-from traceconv.model.times import LIMIT_NS, format_us
-from traceconv.model.trace import TrackId
+from traceconv.model.numbers import LIMIT_NS, double, format_us, number_of
+from traceconv.model.source_info import Form, sums
+from traceconv.model.track_table import TrackId
 
 NO_CLOCK = ClockDomain("order of TVM calls", Zero.UNKNOWN, Run.NONE)
 

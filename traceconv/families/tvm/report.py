@@ -30,9 +30,8 @@ from traceconv.families.tvm import text
 from traceconv.io.shown import Counted
 from traceconv.io.source import Source
 from traceconv.model.builder import Builder
-from traceconv.model.counted import CONFIGURATION_LINES, LINES_OUTSIDE, TABLE_LINES
-from traceconv.model.diagnostics import lost, repaired
-from traceconv.model.json_values import MAX_DEPTH, flatten
+from traceconv.model.diagnostics import CONFIGURATION_LINES, LINES_OUTSIDE, TABLE_LINES, lost, repaired
+from traceconv.model.numbers import MAX_DEPTH, flatten
 
 REPAIRED = repaired(
     "tvm.repaired",

@@ -8,7 +8,7 @@ import msgspec
 
 from traceconv.families.common.ansi import plain
 from traceconv.model.diagnostics import lost, noted, repaired, skipped
-from traceconv.model.times import LIMIT_NS, US, parse_ns
+from traceconv.model.numbers import LIMIT_NS, US, parse_ns
 
 OTHER_LINE = skipped(
     "tvm.other_line", "lines outside of TVM's tables are the program's own output and were left out", quiet=True

@@ -25,11 +25,9 @@ from traceconv.families.common.text_tables import text_of_line
 from traceconv.io.source import Source
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import REALTIME, ClockDomain, Run, Zero
-from traceconv.model.counted import FIRST_TOTALS, HEADINGS
-from traceconv.model.diagnostics import lost, skipped
-from traceconv.model.numbers import is_digits, number_of, whole
-from traceconv.model.times import LIMIT_NS
-from traceconv.model.trace import NO_TRACK, TrackId
+from traceconv.model.diagnostics import FIRST_TOTALS, HEADINGS, lost, skipped
+from traceconv.model.numbers import LIMIT_NS, is_digits, number_of, whole
+from traceconv.model.track_table import NO_TRACK, TrackId
 
 BAD_ROW = lost(
     "vtune.bad_external_row",

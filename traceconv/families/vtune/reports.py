@@ -44,11 +44,10 @@ from traceconv.families.vtune import external
 from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import ClockDomain, Run, Zero
-from traceconv.model.counted import HEADINGS, LINES
-from traceconv.model.diagnostics import absent, lost, repaired, skipped
+from traceconv.model.diagnostics import HEADINGS, LINES, absent, lost, repaired, skipped
 from traceconv.model.marks import FormatMarks, SeveralMarks, TotalsMarks
-from traceconv.model.times import LIMIT_NS, S, format_time, parse_ns
-from traceconv.model.trace import NO_TRACK, TrackId
+from traceconv.model.numbers import LIMIT_NS, S, format_time, parse_ns
+from traceconv.model.track_table import NO_TRACK, TrackId
 
 RUN_CLOCK = ClockDomain("VTune collection", Zero.RUN_START, Run.MONOTONIC, 1000)
 TREE_CLOCK = ClockDomain("sums of a VTune call tree", Zero.UNKNOWN, Run.NONE)

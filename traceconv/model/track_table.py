@@ -1,16 +1,104 @@
-"""A compact sequence of tracks: a trace may have millions."""
+"""Tracks, the rows of the timeline, and a compact table of them: a trace may have millions."""
 
 from __future__ import annotations
 
+import enum
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
-from typing import Any, Literal, overload
+from dataclasses import dataclass, replace
+from typing import Any, Literal, NewType, TypeVar, overload
 
 import numpy as np
 import numpy.typing as npt
 
-from traceconv.model.trace import I32, I64, NO_TRACK, ClockId, Track, TrackId, TrackKind
+from traceconv.model.columns import I32, I64
+from traceconv.model.numbers import EVER
+
+_Number = TypeVar("_Number", np.int32, np.int64)
+
+TrackId = NewType("TrackId", int)
+ClockId = NewType("ClockId", int)
+NO_TRACK = TrackId(-1)
+
+
+class TrackKind(enum.IntEnum):
+    """The kind of a track.
+
+    PROCESS and THREAD are those of the operating system, COUNTER holds values, TRACK is anything else: a device queue,
+    a lane, a group of tracks.
+    """
+
+    PROCESS = 0
+    THREAD = 1
+    TRACK = 2
+    COUNTER = 3
+
+
+@dataclass(slots=True)
+class Track:
+    """A row of the timeline, or a group of rows.
+
+    Attributes:
+        kind: process, thread, counter, or anything else.
+        name: the name, "" if that of a process or thread is not known.
+        parent: the track that it belongs to, declared before it; NO_TRACK at the top.
+        pid: PROCESS only: the number of the operating system, None if there is none.
+        tid: THREAD only: the number of the operating system, None if there is none.
+        unit: COUNTER only: "bytes", "count", ...
+        description: help text, shown beside the track.
+        rank: position among its siblings; smaller is higher, None comes last in order of creation.
+        labels: PROCESS only: short remarks beside the name.
+        clock: the domain of the times on it, an index into Trace.clocks.
+        source: the input that it comes from, an index into Trace.sources.
+        carries: in a merge, where a thread that several inputs record is one track: a table, an input, and the time
+            (ns) from which the rows of that table on this track are of that input, in order of time; before, and in
+            other tables, rows are of `source`.
+        lane_of: set on an overflow lane: the track whose overlapping slices it takes.
+        shares_lanes: whether the track may be put on one lane with others of the same name and parent that do not
+            overlap it in time (used for asynchronous operations, which have a track for each id).
+        unknown: PROCESS only: whether it stands for the unknown processes of its threads.
+        shown: the name in pictures, if it differs; "" for `name`.
+        name_in_rank: the name below a process that names the rank of the input, if it differs; "" for `name`.
+        doubts: why its place in time is uncertain, such as "not aligned"; pictures show it behind the name. It is set
+            on the topmost tracks of a clock.
+        stated: in an output of traceconv that was read: its input, an index into `SourceInfo.stated`.
+        stated_carries: in such an output: as `carries`, with indices into `SourceInfo.stated`.
+        invented: PROCESS only, in such an output: whether the pid was made up for pictures.
+        synthetic: whether its times are synthetic although its clock is not: in a merge, all tracks have one clock.
+    """
+
+    kind: TrackKind
+    name: str
+    parent: TrackId = NO_TRACK
+    pid: int | None = None
+    tid: int | None = None
+    unit: str = ""
+    description: str = ""
+    rank: int | None = None
+    labels: tuple[str, ...] = ()
+    clock: ClockId = ClockId(0)
+    source: int = 0
+    carries: tuple[tuple[str, int, int], ...] = ()
+    lane_of: TrackId = NO_TRACK
+    shares_lanes: bool = False
+    unknown: bool = False
+    shown: str = ""
+    name_in_rank: str = ""
+    doubts: tuple[str, ...] = ()
+    stated: int = 0
+    stated_carries: tuple[tuple[str, int, int], ...] = ()
+    invented: bool = False
+    synthetic: bool = False
+
+    @property
+    def source_of_slices(self) -> int:
+        """The input that the slices on it come from; of several the first one."""
+        return next((source for name, source, since in self.carries if name == "slices" and since == EVER), self.source)
+
+    def inputs_over_time(self, table: str) -> list[tuple[int, int]]:
+        """Return the inputs of the rows of a table on it, each with the time (ns) from which rows are of it."""
+        return [(EVER, self.source), *((since, source) for name, source, since in self.carries if name == table)]
+
 
 #: The number of a track that has none, and of one whose number is beyond 64 bits.
 NO_NUMBER, BEYOND = -(2**63), -(2**63) + 1
@@ -250,3 +338,17 @@ def _track(kind: int, name: str, parent: TrackId, number: int, description: str,
     known = None if number == NO_NUMBER else number
     pid, tid = (known, None) if kind == _PROCESS else (None, known)
     return Track(_KINDS[kind], name, parent, pid, tid, "", description, None, (), clock, source)
+
+
+def processes(tracks: Tracks) -> I64:
+    """Return the process of each track, as the number of a track; the topmost track above it if it has none."""
+    parent, own = tracks.column("parent"), np.arange(len(tracks))
+    return topmost(np.where((parent == NO_TRACK) | (tracks.column("kind") == TrackKind.PROCESS), own, parent))
+
+
+def topmost(above: npt.NDArray[_Number]) -> npt.NDArray[_Number]:
+    """Return for each track the one at the top of it, given the one above each; one at the top is above itself."""
+    top = above
+    while not np.array_equal(higher := top[top], top):
+        top = higher
+    return top
