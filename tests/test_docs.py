@@ -7,9 +7,11 @@ import shlex
 import shutil
 import subprocess
 import sys
+from collections import Counter
 from functools import cache
 from pathlib import Path
 
+import click
 import pytest
 
 import traceconv
@@ -81,10 +83,37 @@ def formats_document() -> str:
 
 
 def commands() -> str:
-    parts = []
-    for name in ("", *cli._COMMANDS):
-        parts += [f"## `traceconv {name}".rstrip() + "`", printed([*name.split(), "--help"])]
+    """Return the help of each command; options of several commands, with the same text, are described once."""
+    parts, shown = [printed(["--help"])], []
+    options: list[tuple[str, list[tuple[str, str]]]] = []
+    for name in cli._COMMANDS:
+        command = cli.cli.get_command(click.Context(cli.cli, info_name="traceconv"), name)
+        assert command is not None
+        context = click.Context(command, info_name=f"traceconv {name}")
+        given = [param for param in command.params if isinstance(param, click.Option)]
+        records = [record for param in given if (record := param.get_help_record(context))]
+        options.append((name, records))
+        text = click.HelpFormatter(width=110)
+        command.format_usage(context, text)
+        command.format_help_text(context, text)
+        shown.append(text.getvalue())
+    count = Counter(record for _, records in options for record in records)
+    common = [record for record in count if count[record] > 1]
+    parts += ["## Options of several commands", indented(common)]
+    for (name, records), text in zip(options, shown, strict=True):
+        parts += [f"## `traceconv {name}`", "\n".join(f"    {line}".rstrip() for line in text.splitlines())]
+        if own := [record for record in records if record not in common]:
+            parts.append(indented(own))
+        if also := [record[0].split(" ")[0].rstrip(",") for record in records if record in common]:
+            parts.append(f"{'Also' if own else 'Options'}: {', '.join(f'`{option}`' for option in also)}.")
     return "\n\n".join(parts)
+
+
+def indented(records: list[tuple[str, str]]) -> str:
+    """Options and their help in two columns."""
+    text = click.HelpFormatter(width=110)
+    text.write_dl(records, col_max=34)
+    return "\n".join(f"    {line}".rstrip() for line in text.getvalue().splitlines())
 
 
 def command_in(document: Path, beginning: str) -> list[str]:
