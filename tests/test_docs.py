@@ -84,7 +84,7 @@ def formats_document() -> str:
 
 def commands() -> str:
     """Return the help of each command; options of several commands, with the same text, are described once."""
-    parts, shown = [printed(["--help"])], []
+    parts, help_pages = [printed(["--help"])], []
     options: list[tuple[str, list[tuple[str, str]]]] = []
     for name in cli._COMMANDS:
         command = cli.cli.get_command(click.Context(cli.cli, info_name="traceconv"), name)
@@ -96,12 +96,12 @@ def commands() -> str:
         text = click.HelpFormatter(width=110)
         command.format_usage(context, text)
         command.format_help_text(context, text)
-        shown.append(text.getvalue())
+        help_pages.append(text.getvalue())
     count = Counter(record for _, records in options for record in records)
     common = [record for record in count if count[record] > 1]
     parts += ["## Options of several commands", indented(common)]
-    for (name, records), text in zip(options, shown, strict=True):
-        parts += [f"## `traceconv {name}`", "\n".join(f"    {line}".rstrip() for line in text.splitlines())]
+    for (name, records), help_page in zip(options, help_pages, strict=True):
+        parts += [f"## `traceconv {name}`", "\n".join(f"    {line}".rstrip() for line in help_page.splitlines())]
         if own := [record for record in records if record not in common]:
             parts.append(indented(own))
         if also := [record[0].split(" ")[0].rstrip(",") for record in records if record in common]:

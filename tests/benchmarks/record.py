@@ -1,4 +1,4 @@
-"""The figures that were measured last, work by work, in recorded.json; docs/performance.md shows them."""
+"""The figures that were measured last, work by work, in recorded.json; docs/performance.md shows the table."""
 
 from __future__ import annotations
 
@@ -94,18 +94,14 @@ def save(results: Mapping[str, Result], order: Sequence[str]) -> None:
 
 
 def documents() -> dict[Path, str]:
-    """The documents with the recorded figures in the block between the comments `benchmark`."""
+    """Return the documents with the recorded figures between the comments `benchmark`; recorded.json has all costs."""
     results = load()
-    performance = [*table([row for result in results.values() for row in result.rows])]
-    header = ""
-    for result in results.values():
-        if result.lines and result.header != header:
-            header = result.header
-            performance += ["", *(f"    {line}" for line in header.splitlines())]
-        if result.lines:
-            performance += ["", *(f"    {line}" for line in (result.rows[0].work, *result.lines))]
+    headers = dict.fromkeys(result.header for result in results.values() if result.lines)
+    lines = table([row for result in results.values() for row in result.rows])
+    for header in headers:
+        lines += ["", *(f"    {line}" for line in header.splitlines())]
     path = ROOT / "docs" / "performance.md"
-    return {path: with_block(path.read_text(encoding="utf-8"), "benchmark", performance)}
+    return {path: with_block(path.read_text(encoding="utf-8"), "benchmark", lines)}
 
 
 def with_block(text: str, name: str, lines: Sequence[str]) -> str:
