@@ -105,9 +105,16 @@ class Picture:
     def path(self) -> Path:
         return PICTURES / f"{self.name}.webp"
 
-    def section(self) -> str:
-        picture = self.path.relative_to(PAGE.parent).as_posix()
-        return f"### {self.name}\n\n{self.text}\n\n    {self.command}\n\n![{self.name}]({picture})"
+    def merged(self) -> str:
+        return f"### {self.name}\n\n{self.text}\n\n    {self.command}\n\n{self.shown}"
+
+    def converted(self) -> str:
+        """The section of a format, whose input is named instead of the command."""
+        return f"### {self.name}\n\n{self.text} Input: `{self.command.split()[2]}`\n\n{self.shown}"
+
+    @property
+    def shown(self) -> str:
+        return f"![{self.name}]({self.path.relative_to(PAGE.parent).as_posix()})"
 
     def take(self) -> None:
         with tempfile.TemporaryDirectory() as folder:
@@ -143,12 +150,12 @@ def formats() -> list[Picture]:
 def page() -> str:
     parts = [
         "# Gallery",
-        "Each picture shows what the Perfetto UI displays first, after the command above it and `traceconv open "
-        "out.pftrace`: nothing was clicked. The inputs are golden cases. `python -m tests.gallery` makes this page.",
+        "Each picture shows what the Perfetto UI displays first, after `traceconv open` of the merge or input above "
+        "it: nothing was clicked. The inputs are golden cases. `python -m tests.gallery` makes this page.",
         "## Merges",
-        *(picture.section() for picture in merges()),
+        *(picture.merged() for picture in merges()),
         "## Formats",
-        *(picture.section() for picture in formats()),
+        *(picture.converted() for picture in formats()),
     ]
     return "\n\n".join(parts) + "\n"
 
