@@ -366,12 +366,14 @@ MUTANTS: Sequence[Mutant] = (
     Mutant("merging.processes:put_together", first, golden("merge/kineto-onednn-perf")),
     Mutant("merging.processes:set_apart", first, aligned("two-processes")),
     Mutant("merging.processes:_Moves._share", nothing, golden("merge/kineto-onednn-perf")),
-    Mutant("merging.ranks:with_ranks_named", first, golden("merge/gloo-ranks")),
-    Mutant("merging.ranks:_in_tree_order", first, golden("merge/gloo-ranks")),
-    Mutant("merging.tables:join_totals", list_of_first, golden("merge/nsight")),
-    Mutant("merging.tables:adopt_totals", first, golden("merge/table-with-its-run")),
-    Mutant("merging.tables:_join", lambda _original, totals, host, _category: (totals, host), golden("merge/nsight")),
-    Mutant("merging.collective_flows:with_collective_flows", first, aligned("hosts")),
+    Mutant("merging.processes:with_ranks_named", first, golden("merge/gloo-ranks")),
+    Mutant("merging.processes:_in_tree_order", first, golden("merge/gloo-ranks")),
+    Mutant("merging.processes:join_totals", list_of_first, golden("merge/nsight")),
+    Mutant("merging.processes:adopt_totals", first, golden("merge/table-with-its-run")),
+    Mutant(
+        "merging.processes:_join", lambda _original, totals, host, _category: (totals, host), golden("merge/nsight")
+    ),
+    Mutant("merging.traces:with_collective_flows", first, aligned("hosts")),
     # writers
     Mutant("families.perfetto.tree:Tree.descriptors", empty, shown("pytorch-kineto/cuda-streams")),
     Mutant("families.perfetto.tree:Tree._counters", given(b""), MEMORY),

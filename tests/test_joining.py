@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from traceconv.align import align
-from traceconv.merging.tables import COUNTS_DIFFER, plain_name
+from traceconv.merging.processes import COUNTS_DIFFER, plain_name
 from traceconv.merging.traces import merge_traces
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import NO_TIME, REALTIME

@@ -29,14 +29,13 @@ PHASES: Mapping[str, str] = {
     "traceconv.io.sqlite": "reading",
     "traceconv.families.registry": "reading",
     "traceconv.model.layout": "ordering",
-    "traceconv.model.columns": "ordering",
     "traceconv.writers.order": "ordering",
     "traceconv.writers": "encoding",
     "traceconv.model": "reading",
     "traceconv.io.output": "writing",
     "traceconv.align": "alignment",
     "traceconv.merging.traces": "alignment",
-    "traceconv.merging.tables": "alignment",
+    "traceconv.merging.processes": "alignment",
 }
 
 

@@ -1,13 +1,24 @@
-"""Put the tracks of several inputs under the processes and threads that they share (`traceconv.align.identity`).
+"""Put the tracks of several inputs where they belong: shared processes and threads, ranks, and tables of sums.
 
-If two inputs record the same thread, and the events of one come before all of the other, they share its track. Slices
-that overlap in time get a track beside it. Samples and log entries are always on the thread itself, since they cross
-nothing, so that samples can be queried by the slices around them.
+If two inputs record the same thread (`traceconv.align.identity`), and the events of one come before all of the other,
+they share its track. Slices that overlap in time get a track beside it. Samples and log entries are always on the
+thread itself, since they cross nothing, so that samples can be queried by the slices around them.
+
+Names of the processes of a job start with the rank, padded to equal width, so that viewers that sort by name keep the
+order of ranks.
+
+In a merge with exactly one input of a format that a table without times may summarise, the tracks of the table go under
+the process of that input. Where each row describes one slice (a kernel that was measured by replay), the row becomes
+args of that slice: the nth row of a name belongs to the nth slice of that name in order of launch, and only if there
+are as many rows as slices. All other rows stay where they are, with a note.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from typing import Any
@@ -17,12 +28,17 @@ import numpy.typing as npt
 from msgspec import Struct
 
 from traceconv.align.identity import Span, Together, Why, gap
+from traceconv.io.shown import Counted
+from traceconv.model.args import with_more_args
 from traceconv.model.columns import I64, occurring
 from traceconv.model.diagnostics import ProblemKind, declare
 from traceconv.model.layout import drop_unused_tracks, renumbered, sort_events
 from traceconv.model.numbers import EVER
-from traceconv.model.trace import Trace
+from traceconv.model.source_info import SourceInfo
+from traceconv.model.trace import Instants, Slices, Trace, take
 from traceconv.model.track_table import NO_TRACK, Track, TrackId, TrackKind, Tracks
+
+# -- shared processes and threads -----------------------------------------------------------------------------------
 
 SAME_PID = declare(
     "merge.same_pid",
@@ -222,3 +238,245 @@ def _parents_first(tracks: Sequence[Track]) -> list[int]:
             else:
                 order.setdefault(above.pop())
     return list(order)
+
+
+# -- ranks ----------------------------------------------------------------------------------------------------------
+
+
+def with_ranks_named(trace: Trace, hosts: Sequence[str]) -> Trace:
+    """Return the trace with named and ordered ranks; unchanged if its inputs state fewer than two ranks.
+
+    Args:
+        trace: the concatenated inputs; it is consumed, as its columns are sorted in place.
+        hosts: the host of each input, "" if it states none.
+    """
+    ranks = {index: source.rank for index, source in enumerate(trace.sources) if source.rank is not None}
+    if len(set(ranks.values())) < 2:
+        return trace
+    processes = _processes(trace)
+    digits = len(str(max(ranks.values())))
+    changed: dict[int, Track] = {}
+    rank_of: dict[int, int] = {}
+    for source, rank in ranks.items():
+        for number in processes[source]:
+            track = trace.tracks[number]
+            parts = f"rank {rank:0{digits}}", hosts[source], track.name
+            labels = tuple(label for label in track.labels if label != f"rank {rank}")
+            changed[number] = replace(track, name=" · ".join(filter(None, parts)), labels=labels)
+            rank_of[number] = rank
+    for number, track in enumerate(trace.tracks):
+        if track.source not in ranks or track.kind is TrackKind.PROCESS or track.parent != NO_TRACK:
+            continue
+        rank, own = ranks[track.source], processes[track.source]
+        if len(own) == 1:  # tracks below the only process of a rank need not name the rank
+            name = track.name_in_rank or track.name
+            changed[number] = replace(track, name=name, name_in_rank="", parent=TrackId(*own))
+        else:
+            rank_of[number] = rank
+    tracks = Tracks(changed.get(number, track) for number, track in enumerate(trace.tracks))
+    return _in_tree_order(trace.with_tables(tracks=Tracks(_with_ranks(tracks, rank_of))))
+
+
+def _processes(trace: Trace) -> dict[int, set[int]]:
+    """Return the processes that hold tracks of each input."""
+    processes: defaultdict[int, set[int]] = defaultdict(set)
+    top: list[int] = []
+    for number, track in enumerate(trace.tracks):
+        above = track.lane_of if track.parent == NO_TRACK else track.parent
+        top.append(number if above == NO_TRACK else top[above])
+        if trace.tracks[top[-1]].kind is TrackKind.PROCESS:
+            processes[track.source].add(top[-1])
+    return processes
+
+
+def _with_ranks(tracks: Tracks, rank_of: Mapping[int, int]) -> Iterator[Track]:
+    """Yield the tracks; those at the top are ordered by rank, then those without a rank in their old order."""
+
+    def place(number: int) -> tuple[float, float]:
+        own = tracks[number].rank
+        return rank_of.get(number, math.inf), math.inf if own is None else own
+
+    top = [number for number, track in enumerate(tracks) if track.parent == NO_TRACK and track.lane_of == NO_TRACK]
+    position = {number: position for position, number in enumerate(sorted(top, key=place))}
+    for number, track in enumerate(tracks):
+        yield replace(track, rank=position[number]) if number in position else track
+
+
+def _in_tree_order(trace: Trace) -> Trace:
+    """Return the trace with its tracks in depth-first order.
+
+    In Chrome JSON, where all tracks are threads, this keeps the numbers of the tracks of a device together.
+    """
+    children: defaultdict[int, list[int]] = defaultdict(list)
+    for number, track in enumerate(trace.tracks):
+        children[track.parent].append(number)
+
+    def place(number: int) -> tuple[bool, int, int, int]:
+        main = number if trace.tracks[number].lane_of == NO_TRACK else int(trace.tracks[number].lane_of)
+        rank = trace.tracks[main].rank
+        return rank is None, rank or 0, main, number
+
+    order: list[int] = []
+    waiting = sorted(children[NO_TRACK], key=place, reverse=True)
+    while waiting:
+        order.append(waiting.pop())
+        waiting += sorted(children[order[-1]], key=place, reverse=True)
+    ordered = renumbered(trace, order)
+    return trace if ordered is trace else sort_events(ordered, in_place=True)
+
+
+# -- tables of sums -------------------------------------------------------------------------------------------------
+
+COUNTS_DIFFER = declare(
+    "merge.rows_and_slices_differ",
+    ProblemKind.NOTED,
+    "a name has more or fewer rows than slices, so it is not known which belong together: the rows stay in their table",
+)
+
+_ANONYMOUS = re.compile(r"\((?:anonymous namespace|unnamed)\)::|<unnamed>::")
+_MANY_UNKNOWN = 0.8
+
+
+def host_of(sources: Sequence[SourceInfo], index: int) -> int | None:
+    """Return the only input that the totals of input `index` may summarise; None if there is none or more than one."""
+    hosts = _possible_hosts(sources, index)
+    return hosts[0] if len(hosts) == 1 else None
+
+
+def _possible_hosts(sources: Sequence[SourceInfo], index: int) -> list[int]:
+    """Return the inputs of the right format that are no totals themselves: a format may have recordings and totals."""
+    formats = sources[index].belongs_to
+    return [number for number, other in enumerate(sources) if other.format in formats and not other.belongs_to]
+
+
+def join_totals(traces: Sequence[Trace]) -> list[Trace]:
+    """Move rows that describe a slice of another trace into the args of that slice; return the traces."""
+    joined = list(traces)
+    sources = [trace.sources[0] for trace in traces]
+    for index, source in enumerate(sources):
+        host = host_of(sources, index)
+        if host is not None:
+            _note_unknown_names(joined[index], joined[host])
+        if host is not None and source.join_category:
+            joined[index], joined[host] = _join(joined[index], joined[host], source.join_category)
+    return joined
+
+
+def adopt_totals(trace: Trace) -> Trace:
+    """Return the merged trace with each table of totals under the process of the input that it summarises."""
+    parents: dict[int, TrackId] = {}
+    for index, source in enumerate(trace.sources):
+        if source.belongs_to:
+            host = host_of(trace.sources, index)
+            _note(trace.sources, index, host)
+            if host is not None:
+                parents[index] = _top_process(trace, host)
+    if not parents:
+        return trace
+    kind, parent, source_of = (
+        trace.tracks.column("kind"),
+        trace.tracks.column("parent"),
+        trace.tracks.column("source"),
+    )
+    is_top = (kind == TrackKind.TRACK) & (parent == NO_TRACK)
+    for index, process in parents.items():
+        parent[is_top & (source_of == index)] = process
+    return _sources_last(trace.with_tables(tracks=trace.tracks.replaced(parent=parent)), list(parents))
+
+
+def _sources_last(trace: Trace, last: list[int]) -> Trace:
+    """Return the trace with the tracks of the inputs `last` behind all others, since parents come first."""
+    ordered = renumbered(trace, np.argsort(np.isin(trace.tracks.column("source"), last), kind="stable"))
+    return trace if ordered is trace else sort_events(ordered)
+
+
+def _top_process(trace: Trace, source: int) -> TrackId:
+    """Return the first process of an input; NO_TRACK if it has none: then a table is put beside its tracks."""
+    kind, sources = trace.tracks.column("kind"), trace.tracks.column("source")
+    own = np.flatnonzero((sources == source) & (kind == TrackKind.PROCESS))
+    return TrackId(int(own[0])) if len(own) else NO_TRACK
+
+
+def _note(sources: Sequence[SourceInfo], index: int, host: int | None) -> None:
+    source = sources[index]
+    if host is None:
+        fitting = [sources[number].name for number in _possible_hosts(sources, index)]
+        what = f"could be about {' or '.join(fitting)}" if fitting else f"no {' or '.join(source.belongs_to)} input"
+        source.notes.append(f"the table is shown on its own: {what}")
+    else:
+        source.notes.append(f"the table is shown with {sources[host].name}")
+
+
+def _note_unknown_names(totals: Trace, host: Trace) -> None:
+    """Add a note if the table shares few names with the recording: it may be of another run."""
+    names = {plain_name(totals.strings[name]) for name in np.unique(totals.instants.name).tolist()}
+    known = {plain_name(text) for text in host.strings} | {plain_name(frame.name) for frame in host.frames}
+    unknown_names = names - known
+    if not len(host.slices.ts):
+        return  # samples may hold addresses where the table has function names
+    if len(unknown_names) > _MANY_UNKNOWN * len(names):
+        totals.sources[0].notes.append(
+            f"{len(unknown_names)} of the {len(names)} names in the table do not occur in {host.sources[0].name}: "
+            "is it of the same run?"
+        )
+
+
+def plain_name(name: str) -> str:
+    """Return a function name without return type, namespaces, template arguments and parameters.
+
+    >>> plain_name("void at::native::(anonymous namespace)::add_kernel<float, 4>(int, float*)")
+    'add_kernel'
+    """
+    head = re.split(r"[<(]", _ANONYMOUS.sub("", name), maxsplit=1)[0].strip()
+    return head.rpartition(" ")[2].rpartition("::")[2] or name
+
+
+# -- rows that describe slices --------------------------------------------------------------------------------------
+
+
+def _join(totals: Trace, host: Trace, category: str) -> tuple[Trace, Trace]:
+    rows = _by_name(totals, totals.instants, totals.instants.ts, np.arange(len(totals.instants.ts)))
+    kernels = np.flatnonzero(host.slices.category == _string(host, category))
+    slices = _by_name(host, host.slices, _launches(host), kernels)
+    pairs: list[tuple[int, int]] = []
+    for name, own in rows.items():
+        others = slices.get(name, [])
+        if len(own) == len(others):
+            pairs += zip(own, others, strict=True)
+        else:
+            source = totals.sources[0]
+            source.diagnostics.add(COUNTS_DIFFER, f"{name}: {len(own)} rows, {len(others)} slices", len(own))
+    table, args = totals.instants, totals.args
+    more = (args.get(int(table.args_at[row]), int(table.args_len[row])) for row, _ in pairs)
+    return _without(totals, [row for row, _ in pairs], host), with_more_args(host, (at for _, at in pairs), more)
+
+
+def _string(trace: Trace, text: str) -> int:
+    return trace.strings.index(text) if text in trace.strings else -1
+
+
+def _by_name(trace: Trace, table: Instants | Slices, order: Any, rows: Any) -> dict[str, list[int]]:
+    """Return the rows of each name, in the given order."""
+    by_name: dict[str, list[int]] = defaultdict(list)
+    for row in rows[np.argsort(order[rows], kind="stable")].tolist():
+        by_name[plain_name(trace.strings[table.name[row]])].append(row)
+    return by_name
+
+
+def _launches(trace: Trace) -> Any:
+    """Return the launch time of each slice, ns: the start of the slice that a flow comes from, else its own start."""
+    times = trace.slices.ts.copy()
+    times[trace.flows.to_slice] = trace.slices.ts[trace.flows.from_slice]
+    return times
+
+
+def _without(totals: Trace, rows: list[int], host: Trace) -> Trace:
+    source = totals.sources[0]
+    onto = host.sources[0].name
+    joined = Counted(f"row joined onto a slice of {onto}", f"rows joined onto the slices of {onto}")
+    balance = replace(source.balance, written=source.balance.written - len(rows))
+    balance.merged = balance.merged + Counter({joined: len(rows)})
+    kept = np.ones(len(totals.instants.ts), bool)
+    kept[rows] = False
+    instants = take(totals.instants, np.flatnonzero(kept))
+    return totals.with_tables(sources=[replace(source, balance=balance)], instants=instants)

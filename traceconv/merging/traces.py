@@ -15,17 +15,70 @@ import numpy as np
 
 from traceconv.align import Alignment, ReceiptLine
 from traceconv.align.checks import Causality
+from traceconv.align.collective_matching import Matched
+from traceconv.align.collectives import Occurrences
 from traceconv.align.domains import clocks_of_tracks, on_trace_time
-from traceconv.merging.processes import put_together, set_apart
-from traceconv.merging.ranks import with_ranks_named
-from traceconv.merging.tables import adopt_totals, join_totals
+from traceconv.merging.processes import adopt_totals, join_totals, put_together, set_apart, with_ranks_named
 from traceconv.model.clocks import ClockMap, Verdict
-from traceconv.model.columns import Column, chunks, finished, occurring
+from traceconv.model.columns import I64, Column, chunks, finished, occurring
 from traceconv.model.diagnostics import noted
 from traceconv.model.numbers import format_drift, format_time
-from traceconv.model.trace import TIMED, Trace
+from traceconv.model.trace import TIMED, Flows, Trace
 from traceconv.model.trace_inputs import concatenate_traces
 from traceconv.model.track_table import NO_TRACK, Tracks
+
+# -- flows of collectives -------------------------------------------------------------------------------------------
+
+_NAME = "collective"
+
+
+def with_collective_flows(
+    merged: Trace, traces: Sequence[Trace], alignment: Alignment, matched: Matched | None
+) -> Trace:
+    """Return the trace with flows between the slices of each collective, by rank; a note states their number.
+
+    Only collectives are connected whose group has known ranks. Either each rank has their sequence number once; or the
+    clocks of the ranks are related within a bound, and their order shows which are one, as `collective_order` has it.
+    Equal order alone is not enough, since training repeats its steps.
+
+    Args:
+        merged: the concatenated rows of all inputs.
+        traces: the inputs.
+        alignment: their alignment.
+        matched: their collectives, as the checks of the alignment found them; None without any.
+    """
+    notes = merged.sources[0].notes
+    source, target, count = _pairs(traces, alignment, matched.occurrences if matched else Occurrences.none())
+    if not count:
+        notes.append(
+            "no flows are drawn between collectives: "
+            "it is not certain which records of several ranks are one collective"
+        )
+        return merged
+    notes.append(f"{len(source)} flows are drawn between the members of {count} collectives")
+    strings = list(dict.fromkeys((*merged.strings, _NAME)))
+    name = np.full(len(source), strings.index(_NAME), np.int32)
+    added = Flows(source, target, name, name, merged.slices.origin[source])
+    flows = merged.flows
+    columns = {column: np.concatenate((getattr(flows, column), getattr(added, column))) for column in Flows.__slots__}
+    return merged.with_tables(strings=strings, flows=replace(flows, **columns))
+
+
+def _pairs(traces: Sequence[Trace], alignment: Alignment, seen: Occurrences) -> tuple[I64, I64, int]:
+    """Return the rows of the slices that flows start at and end at, and the number of collectives."""
+    clock = np.array(alignment.related, np.int64)[seen.input]
+    first, last = np.full((2, len(clock)), [[len(traces)], [-1]])
+    np.minimum.at(first, seen.number, clock)
+    np.maximum.at(last, seen.number, clock)
+    of_one_clock = (first == last) & (first >= 0)
+    seen = seen.where((seen.seq >= 0) | of_one_clock[seen.number])
+    seen = seen.where(np.lexsort((seen.rank, seen.number)))
+    starts = np.array(list(accumulate((len(trace.slices.ts) for trace in traces), initial=0)))
+    rows, of_one = starts[seen.input] + seen.row, np.flatnonzero(np.diff(seen.number) == 0)
+    return rows[of_one], rows[of_one + 1], seen.count
+
+
+# -- merging --------------------------------------------------------------------------------------------------------
 
 BACKWARD_FLOW = noted(
     "flow.backward",
@@ -64,8 +117,6 @@ def merge_traces(traces: Sequence[Trace], alignment: Alignment, *, flows_of: Cau
     merged = timed[0] if len(timed) == 1 else concatenate_traces(timed)
     _report_backward_flows(merged)
     if flows_of is not None:
-        from traceconv.merging.collective_flows import with_collective_flows
-
         merged = with_collective_flows(merged, recorded, alignment, flows_of.matched)
     if len(timed) > 1:
         starts = list(accumulate((len(trace.tracks) for trace in timed), initial=0))

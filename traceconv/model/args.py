@@ -20,7 +20,7 @@ from traceconv.model.numbers import decode_json
 if TYPE_CHECKING:
     from traceconv.model.trace import Slices, Trace
 
-# -- The bytes of all args of a trace, in memory or in files ---------------------------------------------------------
+# -- bytes ------------------------------------------------------------------------------------------------------------
 
 #: The bytes of args that are searched at a time.
 _SEARCHED = 1 << 24
@@ -115,7 +115,7 @@ class Args:
         return bytes(self.view(at, length))
 
 
-# -- The args of an event as a JSON object, and more of them ---------------------------------------------------------
+# -- objects ----------------------------------------------------------------------------------------------------------
 
 #: A JSON object as bytes, or a dict; None for none.
 AnyArgs = bytes | dict[str, Any] | None
@@ -177,7 +177,7 @@ def with_more_args(trace: Trace, rows: Iterable[int], more: Iterable[AnyArgs], k
     return trace.with_tables(slices=changed, args=Args([*trace.args.parts, *added]))
 
 
-# -- Chosen args of events, decoded once for each object that the trace holds ----------------------------------------
+# -- values -----------------------------------------------------------------------------------------------------------
 
 #: The value of an arg that an event does not have.
 ABSENT: Any = msgspec.UNSET

@@ -39,7 +39,7 @@ from traceconv.model.trace import NO_CPU, Frame, Level, SliceId, StackId, Trace
 from traceconv.model.track_table import BEYOND, NO_NUMBER, NO_TRACK, ClockId, Track, TrackId, TrackKind, Tracks
 from traceconv.writers.metadata import is_output, ranks_of_inputs
 
-# -- Methods of the builder that add many events at once -------------------------------------------------------------
+# -- many events at once ----------------------------------------------------------------------------------------------
 
 Numbers = Sequence[int] | I64 | I32
 
@@ -189,7 +189,7 @@ def mark_key(is_begin: bool) -> str:
     return "ts_ns" if is_begin else "end_ts_ns"
 
 
-# -- The interface through which importers write a trace: methods that take integer ns and return ids ----------------
+# -- the builder ------------------------------------------------------------------------------------------------------
 
 DEFAULT_CLOCK = ClockId(0)
 _TOTALS_STEP_NS = 1000

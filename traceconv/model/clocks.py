@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from traceconv.align.messages import Message
 
 
-# -- Clock domains, snapshots, and the maps between them -------------------------------------------------------------
-
 I64 = npt.NDArray[np.int64]
 
 
@@ -505,7 +503,7 @@ def _chained(at: int, line: Bend, after: Bend) -> Bend:
     return Bend(at, _mapped(_mapped(at, line), after) - at, round((rate + more + rate * more) / DRIFT_UNIT))
 
 
-# -- The graph of clock domains, whose edges are snapshots and estimates, and the shortest paths in it ---------------
+# -- graph ------------------------------------------------------------------------------------------------------------
 
 
 class ClockGraph:

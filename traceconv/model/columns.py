@@ -17,8 +17,6 @@ import numpy.typing as npt
 from traceconv import kernel
 from traceconv.io.spill import close, failures, temporary_file
 
-# -- Growing columns: in memory, and moved to temporary files when memory is short -----------------------------------
-
 I64 = npt.NDArray[np.int64]
 I32 = npt.NDArray[np.int32]
 U8 = npt.NDArray[np.uint8]
@@ -177,7 +175,7 @@ def in_one_file(columns: Sequence[Column]) -> tuple[list[npt.NDArray[Any]], mmap
     return arrays, mapping
 
 
-# -- Sort and scan columns in chunks, with little memory beside them -------------------------------------------------
+# -- order ------------------------------------------------------------------------------------------------------------
 
 #: The rows of a chunk.
 _CHUNK = 1 << 18
@@ -276,7 +274,7 @@ def like_next(order: Order, *columns: npt.NDArray[Any]) -> npt.NDArray[np.bool_]
     return equal
 
 
-# -- The interned strings of a trace ---------------------------------------------------------------------------------
+# -- strings ----------------------------------------------------------------------------------------------------------
 
 #: The strings that are objects. Without the kernel all of them are.
 _MOST_OBJECTS = 1 << 16
@@ -286,6 +284,10 @@ _OBJECT_BYTES, _BYTES = 250, 100
 
 class Strings(Sequence[str]):
     """Distinct strings with numbers, from 0 on in the order in which they came.
+
+    The first strings are objects, which is fastest: almost all traces have few. A trace in which each event has a name
+    of its own has millions, and a str with its place in a dict takes 200 bytes. So further strings are UTF-8 in the
+    kernel.
 
     Args:
         texts: the first strings.

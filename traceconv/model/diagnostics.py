@@ -18,8 +18,6 @@ import msgspec
 
 from traceconv.io.shown import Counted, quantity
 
-# -- What is counted, with the words for one of it and for several: events, files, and what becomes of lines and rows
-
 # -- units of inputs and outputs
 
 LINES = Counted("line", "lines")
@@ -147,7 +145,7 @@ OTHER_LINES = Counted("line that is not of OpenVINO", "lines that are not of Ope
 TRACEPOINT_FIELDS = Counted("field of tracepoints", "fields of tracepoints")
 
 
-# -- Declared problems with their counts, and the balance of each input: events read = written + merged + kept + skipped
+# -- problems ---------------------------------------------------------------------------------------------------------
 
 KEPT_PLACES = 3
 

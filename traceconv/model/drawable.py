@@ -51,7 +51,7 @@ from traceconv.model.trace import NO_CPU, TIMED, Trace
 if TYPE_CHECKING:
     from traceconv.model.event_tables import Tables
 
-# -- Clamp what no viewer draws: times and durations out of range, and CPUs. Changes are counted ---------------------
+# -- times and CPUs out of range --------------------------------------------------------------------------------------
 
 NEGATIVE_DURATION = declare(
     "slice.negative_duration",
@@ -141,7 +141,7 @@ def _limited(ts: int) -> int:
     return max(-LIMIT_NS, min(ts, LIMIT_NS))
 
 
-# -- Cut names, and drop args, that are longer than in any real recording: viewers would fail on them ----------------
+# -- long names and args ----------------------------------------------------------------------------------------------
 
 LONG_NAME = declare(
     "source.long_name", ProblemKind.LOST, "a name is longer than --max-length allows: it was cut to that length"
@@ -211,7 +211,7 @@ def _without_long(args: memoryview, length: int, origin: int, source: SourceInfo
     return msgspec.json.encode(kept)
 
 
-# -- Leave out the events whose time was never set: the writer could not measure it, and left 0 ----------------------
+# -- times that were never set ----------------------------------------------------------------------------------------
 
 NEVER_SET = absent(
     "time.never_set",

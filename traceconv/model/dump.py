@@ -1,4 +1,4 @@
-"""Dump a trace as text, for goldens and people: one line for each track and event, exact, in a stable order."""
+"""Dump a trace as text, one line for each track and event, exact, in a stable order; and name slices for pictures."""
 
 from __future__ import annotations
 
@@ -20,8 +20,6 @@ from traceconv.model.stated_collectives import stated_collectives
 from traceconv.model.trace import NO_CPU, Instants, Level, Slices, Trace
 from traceconv.model.trace_inputs import inputs_of
 from traceconv.model.track_table import NO_TRACK, Track, TrackKind
-
-# -- Dump a trace as text, for goldens and people: one line for each track and event, exact, in a stable order -------
 
 _KINDS = {
     TrackKind.PROCESS: "process",
@@ -163,11 +161,14 @@ def _logs(trace: Trace) -> Iterator[str]:
         yield f"log {table.ts[row]} on {table.track[row]} {level}{source} {text!r}{args} @{table.origin[row]}"
 
 
-# -- Names of slices for pictures: calls of primitives also say the size of their result and their implementation ----
+# -- names in pictures ------------------------------------------------------------------------------------------------
 
 
 def as_shown(trace: Trace) -> Trace:
-    """Return the trace with the names for pictures: calls of primitives include their problem and implementation."""
+    """Return the trace with the names for pictures: calls of primitives include their problem and implementation.
+
+    Tables, comparisons and JSON have the name itself.
+    """
     return _renamed(trace, lambda name, suffix: f"{name} {suffix}")
 
 

@@ -27,7 +27,7 @@ from traceconv.model.source_info import SourceInfo
 from traceconv.model.trace import TABLES, TIMED, Instants, Logs, SliceId, column_types
 from traceconv.model.track_table import Tracks
 
-# -- Pair starts and ends that are separate events -------------------------------------------------------------------
+# -- starts and ends --------------------------------------------------------------------------------------------------
 
 _UNNAMED = 0  # the interned string ""
 #: At most this many marks are Python integers at a time.
@@ -220,7 +220,7 @@ def _put_rest(opened: array[int], begins: array[int], ends: array[int]) -> None:
     ends.extend([-1] * len(rest))
 
 
-# -- The growing tables of a trace: their columns, and the strings and args that these refer to ----------------------
+# -- tables -----------------------------------------------------------------------------------------------------------
 
 _PART_BYTES = 4 << 20
 #: The place and length of empty args.
@@ -499,7 +499,7 @@ class Tables:
         return tables, mappings
 
 
-# -- Add the slices of an input whose starts and ends are separate events --------------------------------------------
+# -- pairing ----------------------------------------------------------------------------------------------------------
 
 _MANY = 64  # from this many slices on, columns are cheaper than single calls
 _PAIRS_AT_A_TIME = 1 << 13

@@ -42,8 +42,6 @@ from traceconv.model.diagnostics import Diagnostics, ProblemKind, declare
 from traceconv.model.trace import NO_CPU, TABLES, TEXTS, TIMED, Slices, Table, Trace, column_types, take
 from traceconv.model.track_table import NO_TRACK, ClockId, TrackId, TrackKind, Tracks
 
-# -- The layout of one trace: order, lanes, no empty tracks ----------------------------------------------------------
-
 MAX_DEPTH = 500
 
 OVERLAPPING = declare(
@@ -475,7 +473,7 @@ def _with_tracks(trace: Trace, numbers: I64) -> Trace:
     return trace.with_tables(tracks=trace.tracks.taken(numbers), **tables)
 
 
-# -- Check the rules that hold for every trace. A violation is a bug of the importer or of traceconv -----------------
+# -- rules ------------------------------------------------------------------------------------------------------------
 
 _ANY_DEPTH = 1 << 10
 

@@ -17,8 +17,6 @@ from traceconv import kernel
 from traceconv.model.args import Args, arg_values
 from traceconv.model.columns import I32, I64, chunks
 
-# -- Declarations of a format about its slices and flows, for alignment, merging and reports -------------------------
-
 #: Joins the name of a group to that of the only track in it in an output of traceconv, which draws no such group.
 JOINT: Final = " · "
 
@@ -299,7 +297,7 @@ GPU_MARKS: Final = FormatMarks(
 ANY_TOOL_MARKS: Final = FormatMarks(GPU_LAUNCHES, GPU_FLOWS, r"send|recv|receive", any_tool=True)
 
 
-# -- Read the marks of launches: the ids that calls and their work share, and which flows lead from calls to work ----
+# -- reading launches -------------------------------------------------------------------------------------------------
 
 
 def ids_of(args: Args, at: I64, length: I32, marks: LaunchMarks) -> I64:

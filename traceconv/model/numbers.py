@@ -17,7 +17,7 @@ from typing import Any
 
 import msgspec
 
-# -- Turn text of an input into numbers: the one place that does -----------------------------------------------------
+# -- numbers ----------------------------------------------------------------------------------------------------------
 
 _FORM = re.compile(r"[+-]?(?:[0-9]+([.,][0-9]*)?|([.,][0-9]+))([eE][+-]?[0-9]+)?")
 #: The most digits of a double before the point.
@@ -150,7 +150,7 @@ def decimal(text: str) -> Decimal:
     return number
 
 
-# -- Exact times: decimal text to integer nanoseconds, and back ------------------------------------------------------
+# -- times ------------------------------------------------------------------------------------------------------------
 
 #: Powers of ten that turn a unit into nanoseconds.
 NS, US, MS, S = 0, 3, 6, 9
@@ -332,7 +332,7 @@ def format_drift(ppm: float) -> str:
     return f"{ppm:+.3f} ppm"
 
 
-# -- Decode one valid JSON value, whatever numbers it holds and however deep it is -----------------------------------
+# -- JSON -------------------------------------------------------------------------------------------------------------
 
 #: Values nested deeper than this become text, since the limit of decoders differs between versions of Python.
 MAX_DEPTH = 200

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from traceconv.model.trace import Trace
 
 
-# -- How certain the times of an input are on the time axis of a trace, and in outputs that it was read from ---------
+# -- placings ---------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -65,7 +65,7 @@ def unshared(one: tuple[Placing, ...], other: tuple[Placing, ...]) -> list[Placi
     return [*(step for step in one if step not in other), *(step for step in other if step not in one)]
 
 
-# -- The forms of one recording: what a tool records, and what it or others convert that to --------------------------
+# -- forms ------------------------------------------------------------------------------------------------------------
 
 #: A part of a recording that all its forms hold: its time in µs, 0 if it has none, and what it is.
 Mark = tuple[int, Hashable]
@@ -79,7 +79,10 @@ _PRINTED_NS = 10
 
 
 class Form(Struct, frozen=True):
-    """The form of a file.
+    """The form of a file: what a tool records, or what it or others convert that to.
+
+    An importer whose files may be such a form has the method `form`. It returns the rank of a file, and the function
+    for the marks that all forms of a recording share.
 
     Attributes:
         rank: 0 for the recording itself, higher for what was made of it. The file of the lowest rank is read.

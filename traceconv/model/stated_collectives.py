@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from traceconv.model.trace import Trace
 
 
-# -- The declarations about collectives: operations of a group of processes in which some wait for others ------------
+# -- declarations -----------------------------------------------------------------------------------------------------
 
 Group = tuple[int, ...]
 
@@ -112,7 +112,7 @@ def parse_ranks(value: Any) -> Group | None:
     return tuple(ranks) if ranks and ranks[0] >= 0 and ranks[-1] < _MOST_RANKS else None
 
 
-# -- The collectives that an input states: their slices, operation, group, sequence number and sizes -----------------
+# -- what an input states ---------------------------------------------------------------------------------------------
 
 #: Larger numbers are not sequence numbers.
 _MOST = 2**62

@@ -1,4 +1,9 @@
-"""Convert tables to data frames: Arrow, pandas, polars, and readers of Arrow's C interface."""
+"""The trace in memory: one table per concept, one column per field, strings interned, args undecoded.
+
+A row refers to its track, name and category by small integers. Args are the bytes of a JSON object, as the importer
+passed them; they are decoded only where they are needed. Each row has an origin: the number of the event, line or row
+in the input that its track belongs to.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +46,7 @@ if TYPE_CHECKING:
     import pyarrow
 
 
-# -- Convert tables to data frames: Arrow, pandas, polars, and readers of Arrow's C interface ------------------------
+# -- tables -----------------------------------------------------------------------------------------------------------
 
 _MOST_HTML_ROWS = 50
 
@@ -118,7 +123,7 @@ def html_table(names: Sequence[str], rows: Iterable[Sequence[Any]], count: int) 
     return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{rest}"
 
 
-# -- The trace in memory: one table per concept, one column per field, strings interned, args undecoded --------------
+# -- traces -----------------------------------------------------------------------------------------------------------
 
 
 SliceId = NewType("SliceId", int)

@@ -16,7 +16,7 @@ from traceconv.model.source_info import Placing, SourceInfo, placing_of
 from traceconv.model.trace import TABLES, TEXTS, Frame, Trace, column_types
 from traceconv.model.track_table import NO_TRACK, ClockId, Track, TrackKind, Tracks
 
-# -- Concatenate traces, each on its own clocks ----------------------------------------------------------------------
+# -- concatenation ----------------------------------------------------------------------------------------------------
 
 
 def concatenate_traces(traces: Sequence[Trace]) -> Trace:
@@ -132,7 +132,7 @@ def _joined_info(infos: Sequence[SourceInfo]) -> SourceInfo:
     return joined
 
 
-# -- Tell which input each row of a table comes from, also on threads that several inputs record ---------------------
+# -- inputs of rows ---------------------------------------------------------------------------------------------------
 
 Numbers = npt.NDArray[np.int32]
 
@@ -187,7 +187,7 @@ def _of_samples(trace: Trace, name: Numbers, numbers: Numbers) -> Numbers:
     return np.where(elsewhere, np.argmax(sampled, axis=0)[which], numbers).astype(np.int32)
 
 
-# -- The inputs that an output of traceconv states, as inputs of their own -------------------------------------------
+# -- stated inputs ----------------------------------------------------------------------------------------------------
 
 
 def by_stated_inputs(trace: Trace) -> Trace:
