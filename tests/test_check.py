@@ -22,7 +22,7 @@ from tests.benchmarks.generate import generate
 from tests.golden import ROOT
 from traceconv.api import identify
 from traceconv.check import CheckReport, check_file
-from traceconv.check._schemas import load_schema, schema_file
+from traceconv.check.chrome_text import load_schema, schema_file
 from traceconv.errors import InputError
 from traceconv.model.diagnostics import Severity
 

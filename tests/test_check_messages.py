@@ -12,7 +12,7 @@ from google.protobuf.message import DecodeError
 from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import TracePacket
 
 from tests.make_trace_fields import ASKED, TARGET, trace_fields
-from traceconv.check._messages import Decoder
+from traceconv.check.pftrace_fields import Decoder
 from traceconv.families.common.wire_reader import BadWire, to_varint
 
 #: Messages whose fields the check asks for by name.

@@ -12,7 +12,7 @@ from click.testing import CliRunner
 
 from tests.golden import ROOT
 from traceconv import cli
-from traceconv.check._schemas import load_schema
+from traceconv.check.chrome_text import load_schema
 from traceconv.families.registry import names
 from traceconv.model.numbers import format_time
 

@@ -25,7 +25,7 @@ import traceconv
 from tests import HANG_S
 from tests.golden import ROOT
 from traceconv import cli, expanding, inputs, reading
-from traceconv.check._schemas import load_schema
+from traceconv.check.chrome_text import load_schema
 from traceconv.errors import (
     ImporterFailed,
     InputError,

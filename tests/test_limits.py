@@ -22,7 +22,7 @@ from tests.kernels import using
 from tests.make_perfetto import Packets
 from traceconv import kernel
 from traceconv.api import Output, convert, identify, read
-from traceconv.check import _events, _json_rows, _json_text, _shapes, check_file, chrome_json
+from traceconv.check import check_file, chrome_json, chrome_rows, chrome_text
 from traceconv.cli import cli
 from traceconv.errors import InputError, LostData, NothingRead
 from traceconv.families.chrome import json_reader as _chrome_json
@@ -557,8 +557,8 @@ def test_events_are_checked_some_at_a_time_with_the_same_outcome(
     inputs += [b"[{},,{}", b"[,{}]", b"[1]]", b"[ ]", b"[{},", b'[{"a":[{"b":1},{"c":2}]},{}']
     inputs += [text[: len(text) * 2 // 3] for text in inputs]
     expected = [chrome_json.check_chrome_json(text) for text in inputs]
-    monkeypatch.setattr(_events, "_WINDOW_BYTES", window)
-    monkeypatch.setattr(_events, "_TAIL_BYTES", window)
+    monkeypatch.setattr(chrome_text, "_WINDOW_BYTES", window)
+    monkeypatch.setattr(chrome_text, "_TAIL_BYTES", window)
     assert [chrome_json.check_chrome_json(text) for text in inputs] == expected
 
 
@@ -567,8 +567,7 @@ def test_large_values_are_not_looked_into(tmp_path: Path, monkeypatch: pytest.Mo
     large = {**EVENT, "args": {str(n): n for n in range(1000)}, "other": [1] * 1000}
     path.write_text(json.dumps({"traceEvents": [large, EVENT], "metadata": {"a": "x" * 2000}}))
     assert [problem.code for problem in check_file(path).problems] == []
-    for module in (_json_text, _shapes):
-        monkeypatch.setattr(module, "LARGE_BYTES", 1000)
+    monkeypatch.setattr(chrome_text, "LARGE_BYTES", 1000)
     report = check_file(path)
     assert [(one.code, one.count) for one in report.problems] == [("check-json.large_member", 2)]
     assert report.counts["slices"] == 2
@@ -580,14 +579,14 @@ def test_a_check_keeps_no_more_threads_and_shapes_than_recordings_have(
     path = tmp_path / "a.json"
     path.write_text(json.dumps([{**EVENT, "tid": tid, f"other {tid}": 1} for tid in range(1, 100)]))
     assert [problem.code for problem in check_file(path).problems] == []
-    monkeypatch.setattr(_json_rows, "_MOST_THREADS", 10)
+    monkeypatch.setattr(chrome_rows, "_MOST_THREADS", 10)
     report = check_file(path)
     assert [(one.code, one.count) for one in report.problems] == [("check-json.many_threads", 89)]
     assert report.counts["threads"] == 10
     members = ("cat", "tts", "tdur", "cname", "sf", "esf")
     events = [{**EVENT, **dict.fromkeys(members[:n], "1")} for n in range(len(members))]
     path.write_text(json.dumps(events))
-    monkeypatch.setattr(_shapes, "_MOST_SHAPES", 3)
+    monkeypatch.setattr(chrome_text, "_MOST_SHAPES", 3)
     assert "check-json.many_shapes" in [problem.code for problem in check_file(path).problems]
 
 
@@ -633,7 +632,7 @@ def test_the_line_of_a_cut_stack_is_the_last_one_of_the_text(
 
 
 def test_an_escape_that_stops_viewers_is_seen_in_a_large_name_too(tmp_path: Path) -> None:
-    name = "a" * (_shapes.LARGE_BYTES + 1)
+    name = "a" * (chrome_text.LARGE_BYTES + 1)
     path = tmp_path / "trace.json"
     path.write_text(f'{{"traceEvents":[{{"ph":"i","pid":1,"tid":1,"ts":4,"s":"t","name":"{name}\\ud83d\\ude00"}}]}}')
     report = check_file(path)

@@ -34,7 +34,7 @@ from traceconv.align.host_lines import NO_TIME, HostLines, lines_of_hosts, map_o
 from traceconv.align.inputs import HostsApart
 from traceconv.align.report_html import page
 from traceconv.api import read
-from traceconv.check._schemas import load_schema
+from traceconv.check.chrome_text import load_schema
 from traceconv.errors import AlignmentError, AmbiguousAlignment, InconsistentClocks, UnverifiedAlignment
 from traceconv.model.clocks import DRIFT_UNIT, HOSTS_DRIFT, ClockMap
 from traceconv.model.trace import Trace

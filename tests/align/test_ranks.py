@@ -31,7 +31,7 @@ from traceconv.align.collectives import Occurrences
 from traceconv.align.report import SCHEMA
 from traceconv.align.report_html import page
 from traceconv.api import read
-from traceconv.check._schemas import load_schema
+from traceconv.check.chrome_text import load_schema
 from traceconv.errors import InconsistentClocks, TraceconvError, UnverifiedAlignment
 from traceconv.model.clocks import Verdict
 from traceconv.model.trace import Trace

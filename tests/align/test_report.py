@@ -24,7 +24,7 @@ from traceconv.align.geometry import Chain
 from traceconv.align.report import SCHEMA, document, refusal_document, rendered
 from traceconv.align.report_html import Axis, page, time_axis
 from traceconv.api import read
-from traceconv.check._schemas import load_schema
+from traceconv.check.chrome_text import load_schema
 from traceconv.errors import AlignmentError, AmbiguousAlignment, UnrelatedClocks, UsageError
 from traceconv.model.clocks import REALTIME, ClockSnapshot, Verdict, Zero
 from traceconv.model.trace import Trace

@@ -12,7 +12,7 @@ import re
 from functools import partial
 from typing import TYPE_CHECKING, BinaryIO, cast
 
-from traceconv.check._report import CheckReport, Problem, declare, extend_report
+from traceconv.check.findings import CheckReport, Problem, declare, extend_report
 from traceconv.errors import InputError
 from traceconv.families.index import FIELD_1
 from traceconv.io.limits import DEFAULT_LIMITS, Limits

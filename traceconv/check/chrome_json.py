@@ -18,8 +18,7 @@ from collections.abc import Callable, Iterable
 
 import msgspec
 
-from traceconv.check._events import UNREADABLE, is_list
-from traceconv.check._json_rows import (
+from traceconv.check.chrome_rows import (
     FLOW_BACKWARD,
     FLOW_NO_END,
     FLOW_NO_START,
@@ -34,17 +33,19 @@ from traceconv.check._json_rows import (
     is_task,
     reversed_flows,
 )
-from traceconv.check._json_text import LARGE_MEMBER, SCHEMA, load
-from traceconv.check._report import CheckReport, declare, make_report
-from traceconv.check._rows import Rows, Texts
-from traceconv.check._shapes import (
+from traceconv.check.chrome_text import (
+    LARGE_MEMBER,
+    SCHEMA,
     SURROGATE_ESCAPE,
+    UNREADABLE,
     RawEvent,
     Shapes,
+    is_list,
+    load,
     members_of,
     raw_members,
 )
-from traceconv.check._zeros import Zeros
+from traceconv.check.findings import CheckReport, Rows, Texts, Zeros, declare, make_report
 from traceconv.io.shown import Counted
 from traceconv.model.diagnostics import (
     ASYNC_SLICES,

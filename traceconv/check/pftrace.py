@@ -11,11 +11,9 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from typing import Any, BinaryIO, ClassVar
 
-from traceconv.check._clocks import Clocks
-from traceconv.check._messages import Decoder, Fields
-from traceconv.check._report import CheckReport, declare, make_report
-from traceconv.check._tracks import Tracks
-from traceconv.check._zeros import Zeros
+from traceconv.check.findings import CheckReport, Zeros, declare, make_report
+from traceconv.check.pftrace_fields import Decoder, Fields
+from traceconv.check.pftrace_tracks import Clocks, Tracks
 from traceconv.families.common.wire_reader import BadWire
 from traceconv.io.limits import Unpacked
 from traceconv.io.packets import Readable, read_packets

@@ -51,8 +51,8 @@ def fields(data: bytes) -> list[tuple[int, Value]]:
 def scan(data: bytes, fields: list[tuple[int, Value]]) -> None:
     """Append the fields to a list; after BadWire it holds all fields before the invalid byte.
 
-    This reads every byte of a trace: a varint of one byte, the usual case, costs no call. `check._messages` has such a
-    loop of its own, which decodes by a schema.
+    This reads every byte of a trace: a varint of one byte, the usual case, costs no call.
+    `check.pftrace_fields` has such a loop, too, which decodes by a schema.
     """
     at, end, add = 0, len(data), fields.append
     try:

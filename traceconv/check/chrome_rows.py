@@ -8,8 +8,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from traceconv.check._report import declare
-from traceconv.check._rows import Rows
+from traceconv.check.findings import Rows, declare
 from traceconv.model.columns import I64
 from traceconv.model.diagnostics import Code, Severity
 from traceconv.model.numbers import fits_int64, number_of, whole_of
