@@ -21,7 +21,7 @@ from traceconv import cli
 from traceconv import errors as errors_
 from traceconv.families.importer import extras
 from traceconv.families.outputs import writers
-from traceconv.families.registry import importers, skipped_by_design
+from traceconv.families.registry import importers
 from traceconv.model.trace import TABLES, column_types
 
 ROOT = Path(__file__).parent.parent
@@ -30,56 +30,19 @@ DOCS = ROOT / "docs"
 FORMATS = DOCS / "formats.md"
 
 
-def formats_table() -> str:
-    rows = ["| format | what | versions and variants |", "|---|---|---|"]
-    rows += [f"| `{name}` | [{cls.title}]({cls.url}) | {cls.versions} |" for name, cls in importers().items()]
-    return "\n".join(rows)
-
-
-def formats_document() -> str:
-    parts = [
-        "# Formats",
-        "Each format has a section: what it becomes in the trace, its clock, how to record it, and its limits. "
-        "`traceconv formats NAME` and `traceconv how NAME` print the same. This page is generated from importers by "
-        "`pytest tests/test_docs.py --update-golden`.",
-        "If an event is not written unchanged, it is counted by kind: *lost* (in the input, but not in the output; "
-        "`--strict` fails on it), *absent* (the input holds only half of it), *repaired*, *skipped by design* (not "
-        "part of a timeline, or left out by an option; each section gives the reasons), or *notice* (for anything "
-        "else). Tracks that a file declares but never uses are left out in all formats. Events whose time was never "
-        "set, since their writer could not measure it and left 0, are *absent* (`time.never_set`): they are not drawn, "
-        "and no table counts them. Where a format does not declare what its writer leaves, 0 is a time, unless the "
-        "bulk of the times of its clock counts from 1970 or from boot, or begins a minute, and ten times its span, "
-        "after device work without a length at 0. `check` has the same rule.",
-        formats_table(),
-    ]
+def formats_block() -> str:
+    """Return a section of each format; `traceconv formats NAME` prints more."""
+    parts = []
     for name, cls in importers().items():
-        becomes = "\n".join(
-            ["| in the input | in the trace |", "|---|---|", *(f"| {a} | {b} |" for a, b in cls.becomes)]
-        )
-        unrecorded = extras(cls).unrecorded
         parts += [
             f"## `{name}`",
-            *([f"**Not recorded:** {unrecorded}"] if unrecorded else []),
-            f"[{cls.title}]({cls.url}). Versions: {cls.versions}.",
-            becomes,
+            f"[{cls.title}]({cls.url}): {cls.versions}.",
+            f"**Read:** {'; '.join(what for what, _ in cls.becomes)}.",
             f"**Clock:** {cls.clock.describe()}. {cls.line_up}",
-            "**Recorded by:**",
             "\n".join(f"    {line}" for line in cls.record.splitlines()),
-            "**Limits:**",
             "\n".join(f"- {sentence}" for sentence in cls.lost),
         ]
-        if skipped := skipped_by_design(cls):
-            rows = [f"- `{code.name}`: {code.help}." for code in skipped]
-            parts += ["**Skipped by design:**", "\n".join(rows)]
-    checked = [(name, row) for name, cls in importers().items() for row in extras(cls).checked]
-    rows = [f"| `{name}` | {' | '.join(row)} |" for name, row in checked]
-    head = ["| format | tool and version | source | what was compared |", "|---|---|---|---|"]
-    parts += [
-        "## What was checked against what",
-        "Formats without a row were checked against the recordings in `golden/`; `case.toml` there describes them.",
-        "\n".join(head + rows),
-    ]
-    return "\n\n".join(parts) + "\n"
+    return "\n\n".join(parts)
 
 
 def commands() -> str:
@@ -153,7 +116,15 @@ def check_document(document: Path, wanted: str, update: bool) -> None:
 
 
 def test_the_document_of_formats(update_golden: bool) -> None:
-    check_document(FORMATS, formats_document(), update_golden)
+    check_block(FORMATS, "formats", formats_block(), update_golden)
+
+
+def test_the_evidence_of_each_format_is_told() -> None:
+    rows = re.findall(r"^\| (`[^|]*) \| ([^|]*) \|", FORMATS.read_text(encoding="utf-8"), re.MULTILINE)
+    told = {name: recorded for names, recorded in rows for name in re.findall(r"`([^`]*)`", names)}
+    assert set(told) == set(importers())
+    not_recorded = {name for name, recorded in told.items() if recorded.startswith("no")}
+    assert not_recorded == {name for name, cls in importers().items() if extras(cls).unrecorded}
 
 
 def test_the_document_of_commands(update_golden: bool) -> None:

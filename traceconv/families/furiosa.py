@@ -499,23 +499,6 @@ class Furiosa:
         "no NPU was at hand, and no public file of one was found: spans of the host are all that was recorded. "
         "Goldens are made by hand after the sources in docs/formats.md."
     )
-    checked: ClassVar[tuple[tuple[str, str, str], ...]] = (
-        (
-            "furiosa-native-runtime 0.10.0 to 0.10.4",
-            "recorded without an NPU",
-            "layout, fields, clock and threads of host spans",
-        ),
-        (
-            "SDK 0.5 to 0.10",
-            "documentation and Python sources of furiosa-ai/furiosa-sdk; no file of an NPU could be found",
-            "fields of NPU spans, what export_chrome_trace writes",
-        ),
-        (
-            "furiosa-native-runtime 2026.2.1 (RNGD)",
-            "texts in the library of the wheel",
-            "the exporter names the same fields; nothing could be recorded without an NPU",
-        ),
-    )
 
     def sniff(self, head: Head) -> Match:
         """Return YES by the args of the runtime's file, or by categories and threads of the exporter."""

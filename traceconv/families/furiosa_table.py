@@ -653,18 +653,6 @@ class FuriosaTable:
         "no NPU was at hand, and no public file of one was found. "
         "Goldens are made by hand after the sources in docs/formats.md."
     )
-    checked: ClassVar[tuple[tuple[str, str, str], ...]] = (
-        (
-            "SDK 0.5 to 0.10 (Warboy)",
-            "profiler.rst and profiler.py of furiosa-ai/furiosa-sdk; printed with pandas and polars",
-            "columns, units, printing, the subtraction that wraps; no file of an NPU could be found",
-        ),
-        (
-            "runtime of 2026 (RNGD)",
-            "a measurement report in a public repository (89,639 rows described, three shown)",
-            "columns, names of devices and stages; how names with commas are quoted is not known: both are read",
-        ),
-    )
 
     def sniff(self, head: Head) -> Match:
         """Return YES for headings that only this profiler has."""

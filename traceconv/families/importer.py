@@ -111,7 +111,6 @@ class Extras:
             a recording in a folder, the best is read.
         only_named: whether the format is so general that files of folders are read only if named.
         reads_arrivals: whether it uses the times that log collectors put before lines.
-        checked: rows of tool and version, source, and what was compared with the importer.
         unrecorded: why no file of its tool was recorded for this project, and what the importer rests on instead.
     """
 
@@ -122,7 +121,6 @@ class Extras:
     form: Callable[[Head], Form] | None = None
     only_named: bool = False
     reads_arrivals: bool = False
-    checked: tuple[tuple[str, str, str], ...] = ()
     unrecorded: str = ""
 
 

@@ -158,19 +158,6 @@ class OnnxRuntime:
         ("launch and kernel", "flows"),
     )
     skips = (EMPTY_EVENT,)
-    checked = (
-        (
-            "ONNX Runtime 0.4 and 1.x with DirectML and CUDA",
-            "events in public reports (microsoft/onnxruntime issue 1297, microsoft/onnxruntime-genai issue 2031); no "
-            "whole profile was found",
-            "names of layers, fences, providers, shapes, statistics of threads",
-        ),
-        (
-            "ONNX Runtime 1.x, CPU",
-            "53 events of a voice model in public notes (repository danbev/learning-ai, notes/vad.md)",
-            "by a reading of our own: number, summed duration, first and last time",
-        ),
-    )
     lost = ("The start time of the profile is not in the file itself.",)
 
     def sniff(self, head: Head) -> Match:

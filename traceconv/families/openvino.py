@@ -434,14 +434,6 @@ class Openvino:
         "OpenVINO does not print when a layer ran.",
         "Printed tables cut long layer names; reports in files hold them whole.",
     )
-    checked = (
-        ("benchmark_app (Python) of OpenVINO 2025.3.0 and 2026.4.1", "recorded", "CSV, JSON, printed counters, log"),
-        (
-            "benchmark_app (C++)",
-            "statistics_report.cpp of OpenVINO",
-            "members and types of the JSON reports; no recording was at hand",
-        ),
-    )
 
     def sniff(self, head: Head) -> Match:
         """Return YES by the heading of a report, by printed counters, or by the steps of benchmark_app."""

@@ -10,7 +10,7 @@
       "buffer_records": {"kernel_dispatch": [], "hip_api": [], "memory_copy": []}}]}
 
 Sources: the guides of rocprofv3 and rocprof (rocm.docs.amd.com), ROCprofiler-SDK's generateCSV.cpp and generateJSON.cpp
-(ROCm 6.2 to 7), and public outputs (see `checked`). Columns differ by version: they are found by name, and what has no
+(ROCm 6.2 to 7), and public outputs. Columns differ by version: they are found by name, and what has no
 other use is an arg. Times are ns of CLOCK_BOOTTIME, the same for host and device. One CSV holds one kind of record:
 kernels, copies, allocations, calls, markers. Counters had no times in ROCm 6.2; rocprofv2 leaves a start of 0 where the
 kernel was not timed. rocprof (v1) has `Index,KernelName,gpu-id,queue-id,...,BeginNs,EndNs` for kernels, with a column
@@ -521,33 +521,6 @@ class Rocprof:
     unrecorded = (
         "no AMD GPU was at hand. Public files of all three versions were read, too. "
         "Goldens are made by hand after the sources in docs/formats.md."
-    )
-    checked: ClassVar[tuple[tuple[str, str, str], ...]] = (
-        (
-            "rocprofv3 of ROCm 7, MI350X",
-            "908_results.json.gz of AMD-AGI/TraceLens, 43,915 dispatches",
-            "all groups and fields; the times and queues of all dispatches; 1,310 of RCCL, without their collective",
-        ),
-        (
-            "rocprofv3 of ROCm 6.2 to 7",
-            "generateCSV.cpp, generateJSON.cpp and the nine outputs in source/docs/data of ROCm/rocprofiler-sdk",
-            "the columns of each table, by version; all rows read",
-        ),
-        (
-            "rocprofv2 of ROCm 5.7, rocprof of ROCm 2 to 6",
-            "ROCm's changelog and guide, outputs in tutorials (columns and single rows)",
-            "the columns",
-        ),
-        (
-            "tables of omniperf, made by rocprof, rocprofv2 and rocprofv3: kernels with counters; MI100 to MI300X",
-            "661 public files (repositories ROCm/rocprofiler-compute: tests/workloads; HGLiu1998/batched_gemm)",
-            "by a reading of our own: start and duration of 2,779 kernels, sums of 120,201 columns",
-        ),
-        (
-            "rocprof --hip-trace of ROCm 6, MI300X: Chrome JSON and statistics",
-            "4 public files (repository shashankparsi/HIP_Programming)",
-            "by a reading of our own: the times of 17 calls, copies and kernels in ns, 4 flows, 10 rows of totals",
-        ),
     )
 
     def sniff(self, head: Head) -> Match:

@@ -315,18 +315,6 @@ class Tensorrt:
         "no machine with TensorRT was at hand. Public files of trtexec were read, too. "
         "Goldens are made by hand after the sources in docs/formats.md."
     )
-    checked: ClassVar[tuple[tuple[str, str, str], ...]] = (
-        (
-            "trtexec of TensorRT 8 (A100, RTX 3090, DLA)",
-            "outputs in tools/experimental/trt-engine-explorer of NVIDIA/TensorRT: times, profiles, layers",
-            "all fields, the digits of numbers, names without escapes, profiles with and without medians",
-        ),
-        (
-            "trtexec of TensorRT 7 to 10",
-            "samples/common/sampleReporting.cpp of NVIDIA/TensorRT",
-            "what is printed in which order; the names of 5 to 7.0 by a script of the samples only",
-        ),
-    )
 
     def sniff(self, head: Head) -> Match:
         """Return YES by the members that only trtexec writes."""

@@ -105,19 +105,6 @@ class ChromeTrace:
         ("v, V, c", "instants with the values as args"),
     )
     skips = (EMPTY_EVENT,)
-    checked = (
-        (
-            "writers of their own: CUDA calls by eBPF, a program in Odin, a C profiler, bpftrace by x2trace",
-            "5 public traces (repositories floritange/ebpf_cuda_monitoring, Ibarria/rad, HaydenA0/small-c-profiler, "
-            "umaumax/x2trace)",
-            "number and summed duration of slices, ends without start, first and last time, by a reading of our own",
-        ),
-        (
-            "developer tools of Chrome 65 to 141",
-            "9 public traces (repository jlfwong/speedscope)",
-            "by a reading of our own: number and summed duration of slices, instants, lone starts and ends, samples",
-        ),
-    )
     lost = (
         "Embedded ftrace and ETW text (systemTraceEvents) is not read.",
         "Colour names stay args.",
@@ -167,13 +154,6 @@ class Viztracer:
     )
     skips = (EMPTY_EVENT,)
     lost = ("Events that the ring buffer dropped before the file was written are missing.",)
-    checked = (
-        (
-            "viztracer 1.1.1",
-            "recorded with the command line and with the class, programs of 10 to 70,000 calls",
-            "categories, metadata and where it stands, clock; options for args, gc, async and sparse logs",
-        ),
-    )
 
     def sniff(self, head: Head) -> Match:
         """Return YES by the metadata of viztracer, before or behind the events, or by its category of functions."""

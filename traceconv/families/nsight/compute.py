@@ -460,24 +460,6 @@ class NsightCompute:
         ("rule", "entry of the arg `rules`"),
     )
     skips = (OTHER_LINE,)
-    checked = (
-        (
-            "ncu of 2025: details, sections, `--print-details all`, read from reports",
-            "266 public CSV files (repository CodeGandee/llm-perf-opt)",
-            "all 4,978 lines are read: columns, rows that end behind the value, rows of rules, labels of items, "
-            "units, groups of thousands, n/a",
-        ),
-        (
-            "ncu of 2020 to 2024: Kernel Time, NVTX columns, summaries, the page of raw metrics, a German locale",
-            "excerpts in documentation and tests of public repositories",
-            "columns and their order, the row of units, lines of ncu before the heading",
-        ),
-        (
-            "ncu 2025.3.1 on an H100 with CUDA 13.0",
-            "our own recordings (tests/record_gpu)",
-            "the log of a run, pages details and raw in both sets of units, NVTX columns, the summary per kernel",
-        ),
-    )
     lost: ClassVar[tuple[str, ...]] = (
         "The file does not state when a kernel ran; its duration is that of a replay.",
         "Output of the program between the rows is counted and left out.",

@@ -440,35 +440,6 @@ class NsightSystems:
         ("table that is not known, with times", "slices or instants on the thread, or on a track of the table's name"),
     )
     skips = (NOT_WANTED, UNTIMED)
-    checked = (
-        (
-            "nsys 2020 or 2021 (it does not say), 2022.1, 2022.2, 2024.4, 2024.5, 2025.3; schemas 2.9.1 to 3.20.3",
-            "13 public exports, of Linux and Windows (repositories extra-p/extrap, hpcgroup/pipit, CO18326/uvmTorch, "
-            "IkerCanut/fire_spread, annikola/cuda_bitonic_sort, hsiaogary/CUDA-course, lsaeteurn/vectoraddition)",
-            "tables, columns, enumerations, ids of processes, contexts and streams, start of the session, GPUs; "
-            "calls, kernels, copies, memsets, synchronization, NVTX ranges, OS runtime, samples, schedules, overhead, "
-            "messages, allocations",
-        ),
-        (
-            "exports of nsys with and without a start of the session, on Linux; OpenMP and OpenACC programs among them",
-            "27 public exports (repositories Ayanokoji-li/cuckoo_hash, Lianhang666/gpu4, "
-            "RajaATAli/SC23_Programming-Your-GPU-with-OpenMP_Tutorial, chase-compton/Game-of-Life-in-CUDA, "
-            "frasertajima/WeatherBench2, rchops/cuda-learning, PolPuigPuy/OpenACC_Project_PolPuig)",
-            "by queries of our own: number, sum, first start and last end of kernels, copies, memsets, calls, "
-            "synchronization, OS runtime, overhead and NVTX ranges; each kernel and copy with a call has its flow",
-        ),
-        (
-            "nsys 2023.4.4 and 2025.3, schema 3.20.3, on an H100 with CUDA 13.0",
-            "our own recordings (tests/record_gpu)",
-            "GPU metrics (clock frequencies are stored in Hz; a byte is exported as signed), CUDA graphs, copies of "
-            "unified memory, memory usage, messages with times of the host, two ranks with NCCL",
-        ),
-        (
-            "MPI, UCX, OpenACC, OpenMP, page faults, NVTX payloads",
-            'the vendor\'s "SQLite Schema Reference" of 2020, 2021.5 and 2026.4',
-            "no export with such rows was found: they rest on the description",
-        ),
-    )
     lost: ClassVar[tuple[str, ...]] = (
         "The report itself (.nsys-rep, .qdrep) is in a closed format: export it first.",
         "Binary NVTX payloads are kept as text and not decoded.",

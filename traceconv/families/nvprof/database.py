@@ -330,26 +330,6 @@ class NvprofSqlite:
         "nvprof runs on GPUs up to compute capability 7, and none was at hand. Public databases were read, too. "
         "Goldens are made by hand after the sources in docs/formats.md."
     )
-    checked = (
-        (
-            "databases of versions 11, 12 and 22 (CUDA 8 to 12, recorded 2019 to 2024)",
-            "9 public databases (repositories dipsankarb/csl7520, SwatikSahoo/profile, brett90063/CGCLB, "
-            "m-goldstein/GPU_ML, afroozrahmati/MatrixMultiplicationCUDA, scat97/Test, "
-            "gonzalo-villegas-curulla/CUDA_Python_intro)",
-            "tables, columns, declared types, indexes; calls, kernels, copies, memsets, synchronization, overhead, "
-            "unified memory, names, devices, contexts, streams, CUDA events",
-        ),
-        (
-            "databases of version 11, recorded 2018: a timeline, and metrics of one kernel",
-            "2 public databases (repository esarmstrong/ece408)",
-            "by queries of our own: number, sum, first start and last end of 2,295 rows with times; 200 metrics",
-        ),
-        (
-            "NVTX, events, OpenACC, OpenMP, sensors, allocations",
-            "`cupti_activity.h` of CUDA 11.8 to 13.5",
-            "no database with such rows was found: they rest on the header; their tables are there, and empty",
-        ),
-    )
     lost: ClassVar[tuple[str, ...]] = (
         "The file does not hold the names of events and metrics: they are called event_12, metric_34 by their numbers.",
         "Threads have the number that nvprof stores, which differs from the tid.",

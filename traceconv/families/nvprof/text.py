@@ -626,29 +626,6 @@ class NvprofText:
         "nvprof runs on GPUs up to compute capability 7, and none was at hand. Public logs were read, too. "
         "Goldens are made by hand after the sources in docs/formats.md."
     )
-    checked = (
-        (
-            "text of CUDA 8 to 11: summary, GPU trace, unified memory, CPU profile",
-            "public logs (repository nanzifan/nvprof-result), excerpts in documentation",
-            "header rows, columns, units, rows without a duration, device names that are cut, legends",
-        ),
-        (
-            "summaries, metrics, a GPU trace and an API trace as text",
-            "6 public logs (repositories ericreinsmidt/GameOfLife, samhachem99/CS533_Final_Project, "
-            "MarcoTrambusti/KMeansCUDA)",
-            "by a reading of our own: number and summed duration of 461 rows of traces; all other rows are read",
-        ),
-        (
-            "several summaries in one log, metrics of a network, a GPU trace as CSV",
-            "3 public logs (repositories nichitapavel/cuda, HUSTzhaowei/darknet-GPGPUsim, leimingyu/cuda_timeline)",
-            "all rows by a count of our own: 85 of summaries, 2,528 of metrics, 8 of the trace",
-        ),
-        (
-            "CSV",
-            "excerpts in documentation and tests of public repositories",
-            "columns, the row of units; that of unified memory rests on the columns of the text",
-        ),
-    )
     lost: ClassVar[tuple[str, ...]] = (
         "The API trace does not name the calling thread; overlapping calls go to lanes.",
         "Console text has five digits, so starts after the first second are coarse (use --csv -u ns).",

@@ -651,24 +651,6 @@ class OnednnVerbose:
         "The log does not say which thread ran a primitive; overlapping primitives go to lanes.",
         "Lines of other programs are counted and left out.",
     )
-    checked = (
-        (
-            "oneDNN 1.6 to 3.13: checks, nested creation, lines on entry, kernels of graph partitions, builds for ACL",
-            "lines in public reports (uxlfoundation/oneDNN, issues 832, 1845, 4849, 5089 and 5246) and manuals; "
-            "no whole log was found",
-            "the order of fields, which lines have a duration",
-        ),
-        (
-            "MKL-DNN 0.19, 0.21.1, 1.0.4; oneDNN 2.4.4 to 3.13 in MXNet, PyTorch, TensorFlow, OpenVINO",
-            "recorded",
-            "fields of lines; clock and durations against those of the framework (PyTorch, MXNet)",
-        ),
-        (
-            "MKL-DNN 0.13 to oneDNN 3.13",
-            "verbose printers and manuals of uxlfoundation/oneDNN",
-            "which field stands where; dnnl_verbose without attributes and `v0` from there only",
-        ),
-    )
 
     def sniff(self, head: Head) -> Match:
         """Return YES for a line that starts with marker and known word; a marker elsewhere may be a quotation."""

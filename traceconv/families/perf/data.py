@@ -628,18 +628,6 @@ class PerfData:
         "A recording in a folder (perf record --threads) is not read.",
         NO_CPU_HELP,
     )
-    checked = (
-        ("perf 6.1", "recorded", "threads, events, times, periods and CPUs against perf script of the same recordings"),
-        (
-            "perf 2.6 to 6.17, on x86, ARM and AArch64; pipes, zstd, groups, Intel PT, lost records",
-            "82 public recordings (repositories google/perf_data_converter: src/quipper/testdata and src/testdata, "
-            "mstange/linux-perf-data, KDAB/hotspot, AStooke/Test, Akshay1Dhumal/numatop, CaoYucong/CWM-project, "
-            "DMdSA/ComputacaoParalela, DarkBenky/ReadWriteBytes, haandfeng/MultiThreadProfilling, nishkp/598APE-HW3, "
-            "wukun1113216744/cpu_check)",
-            "by a reading of our own: time, thread and CPU of 480,031 samples, their 645,305 frames, sums of periods, "
-            "numbers of other records",
-        ),
-    )
     line_up: ClassVar[str] = (
         "Record with -k CLOCK_MONOTONIC. The header then holds readings of it and of the wall clock, which "
         "align the recording with files on either. No other tool reads perf's default clock (without -k). If "

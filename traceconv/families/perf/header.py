@@ -417,10 +417,6 @@ class PerfReport:
     )
     skips = (CHAIN_LINE,)
     lost: ClassVar[tuple[str, ...]] = ("Call chains (-g) are not read; the samples themselves have them.",)
-    checked = (
-        ("perf 6.1", "recorded", "each row against the samples of the same recording"),
-        ("perf 5", "a published text (a commit message of Linux)", "rows, levels, headings"),
-    )
 
     def sniff(self, head: Head) -> Match:
         """Return YES by the heading `# Samples: N of event 'NAME'`."""
@@ -681,7 +677,6 @@ class PerfJson:
         "The names of events and the periods are not in the file: each sample counts 1.",
         "Lost events, switches and other records of the recording are not in the file.",
     )
-    checked = (("perf 6.1", "recorded", "threads and times against perf.data of the same recording"),)
     line_up: ClassVar[str] = (
         "Record with -k CLOCK_MONOTONIC. The headers then hold readings of it and of the wall clock, which "
         "align the file with files on either. No other tool reads perf's default clock (without -k). If "

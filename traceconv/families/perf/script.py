@@ -592,26 +592,6 @@ class PerfScript:
         "Without -F +pid, the process of a thread is known only if another merged file shows that thread.",
         NO_CPU_HELP,
     )
-    checked = (
-        ("perf 6.1", "recorded", "events, times and periods against perf report; CPUs against perf.data"),
-        (
-            "perf 5.11 and others",
-            "3 public recordings (graphviz.perf, gzip.perf, test.perf of the Firefox Profiler's tests)",
-            "all lines are read: events, frames, header",
-        ),
-        (
-            "perf 3 to 6.17",
-            "35 public texts (repositories brendangregg/FlameGraph, jlfwong/speedscope, jonhoo/inferno, "
-            "gxr1022/Hash_rt, haandfeng/MultiThreadProfilling, CaoYucong/CWM-project, DarkBenky/ReadWriteBytes, "
-            "nishkp/598APE-HW3, wukun1113216744/cpu_check)",
-            "by a reading of our own: time and thread of 20,008 samples, their frames, sums of periods",
-        ),
-        (
-            "simpleperf (report_sample.py)",
-            "its revisions in AOSP and the NDKs; 1 public recording (simple-perf.txt of the Firefox Profiler's tests)",
-            "163 of 163 samples, 4135 of 4135 frames; header and fields of tracepoints after the script only",
-        ),
-    )
 
     def form(self, head: Head) -> Form:
         """Return the third form of a recording: a printout of events."""

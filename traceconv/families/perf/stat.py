@@ -667,14 +667,6 @@ class PerfStat:
         "Metrics without counts (--metric-only) are not read.",
         "The start is known to a second at best.",
     )
-    checked = (
-        ("perf 6.1", "recorded", "all forms: text, -x, -j, intervals, aggregations"),
-        (
-            "perf 4 and 5",
-            "4 published texts (commit messages of Linux, mails of its list, a book)",
-            "counts, units, metrics, what was not supported",
-        ),
-    )
 
     def sniff(self, head: Head) -> Match:
         """Return YES by title or heading of the text, the keys of the JSON, or a line of the form with separators."""

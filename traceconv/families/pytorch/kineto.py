@@ -224,51 +224,6 @@ class PytorchKineto:
         "Flows of which only one end was recorded are not drawn. Calls that start no work have such flows.",
         "Kernels, copies and operators whose times or starts could not be collected (ts 0) are counted, and not drawn.",
     )
-    checked = (
-        ("torch 2.13, CPU", "recorded", "all of the file, against the calls inside"),
-        (
-            "torch 1.10 to 2.8; A100, H100, B200, MI210, MI250, MI300, MTIA",
-            "52 public traces (repositories HolisticTraceAnalysis and TraceLens)",
-            "categories, labels of devices, what is counted as lost; each kernel with a flow and a call of its "
-            "`correlation` in the file has its flow from this call",
-        ),
-        (
-            "torch of 2023 to 2026, CPU and CUDA",
-            "15 public traces (repositories marcalph/kernelforge, JeremyMorlier/GPUModel, EpsilonPiDelta/mlops_1, "
-            "ChrisVN123/mlops_testmappe, Gabriellanaro/dtu_mlops, JC-me-coding/dtu_mlops, Cryptheon/CyclicRouter, "
-            "DarthShoge/Crypto_CNN)",
-            "by a reading of our own: number and summed duration of 23,021 slices, instants, first and last time, "
-            "flows, values of memory",
-        ),
-        (
-            "torch 2.11, CUDA 13, H100",
-            "recorded",
-            "counts, totals and self times of all names against `key_averages()` of the run, to the ns; causes of idle "
-            "time; stacks, memory, graphs",
-        ),
-        (
-            "torch 2.11, NCCL 2.28, two and four ranks on one H100",
-            "recorded",
-            "collectives of all ranks, on the clock of one machine",
-        ),
-        ("torch 2.15, gloo, two ranks", "recorded", "collectives of the two, on the clock of one machine"),
-        (
-            "torch of 2022 to 2025, NCCL on A100 and B200, RCCL on MI300",
-            "public traces: HolisticTraceAnalysis, tests/data (df_index_resolver, trace_diff, nccl_parser_config); "
-            "TraceLens, tests/traces (b200, mi300/resnet_act_checkpoint)",
-            "which kernels are collectives, what they do, their groups; of one rank each",
-        ),
-        (
-            "torch of 2023, NCCL, 8 ranks of one host",
-            "facebookresearch/param, et_replay/tests/inputs/dlrm_kineto.tar.gz",
-            "collectives of all ranks against each other: all possible, ends within 7 µs",
-        ),
-        (
-            "torch of 2026 (Seq), MTIA (hccl)",
-            "written by hand after the source of Kineto and torch",
-            "numbers, captured graphs, kernels of hccl; no public trace has them",
-        ),
-    )
 
     def sniff(self, head: Head) -> Match:
         """Return YES by the head that Kineto writes, or by its categories and args."""

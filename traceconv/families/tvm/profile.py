@@ -264,13 +264,6 @@ class TvmProfile:
         "It is not known which calls contain others (Relax VM).",
         "The text does not hold the single calls of a row with Count above 1, nor their order. JSON and CSV have both.",
     )
-    checked = (
-        (
-            "TVM with PAPI",
-            "its source; 1 public table (TVM's guide to PAPI, 5 calls), with columns of times added by hand",
-            "sums of the 5 counters against the row Sum; not recorded, since no wheel has PAPI",
-        ),
-    )
     line_up: ClassVar[str] = "A report has no clock: place it with --offset or --anchor."
 
     def form(self, head: Head) -> Form:

@@ -572,23 +572,6 @@ class Vtune:
         "VTune could not be installed, and no whole public report was found. "
         "Goldens are made by hand after the sources in docs/formats.md."
     )
-    checked: ClassVar[tuple[tuple[str, str, str], ...]] = (
-        (
-            "VTune 2023.0 to 2025.0",
-            "Intel's user guide: reports top-down, callstacks, hotspots, timeline, gprof-cc",
-            "columns, units, indentation, what is in per cent; as text only",
-        ),
-        (
-            "VTune 2017 to 2018 and 2021",
-            "tables of CSV reports in public notebooks and tests (top-down, hw-events, summary)",
-            "columns and numbers: in CSV, shares have no sign",
-        ),
-        (
-            "external data",
-            "three public writers of it (FFmpeg, a media driver's tracer, a converter of oneDNN logs)",
-            "headings, clocks, ids",
-        ),
-    )
 
     def sniff(self, head: Head) -> Match:
         """Recognise headings that no other tool prints; a table by function with CPU Time may be someone else's."""
