@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import gzip
+import itertools
 import json
 from pathlib import Path
 
 import pytest
 
 from tests.golden import ROOT, written
+from tests.together import together
 from traceconv.align import align
 from traceconv.api import Output, convert, read
 from traceconv.errors import (
@@ -77,20 +79,22 @@ def test_what_is_no_profile(data: bytes, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("format", list(importers()))
-@pytest.mark.parametrize("data", UNKNOWN.values(), ids=UNKNOWN)
-def test_what_is_no_profile_with_the_format_named(data: bytes, format: str, tmp_path: Path) -> None:
+def test_what_is_no_profile_with_the_format_named(format: str, tmp_path: Path) -> None:
     """Refused with a place, or a trace without anything in it."""
     path = tmp_path / "input"
-    path.write_bytes(data)
-    try:
-        trace = read(path, format=format)
-    except (MalformedInput, InputError) as raised:  # the latter for what is not a database
-        error = raised
-    else:
-        assert sum(trace.counts().values()) == 0
-        return
-    assert error.message.startswith(f"{path}")
-    assert error.hint
+    with together() as each:
+        for name, data in UNKNOWN.items():
+            with each(name):
+                path.write_bytes(data)
+                try:
+                    counts = read(path, format=format).counts().values()
+                except (MalformedInput, InputError) as error:  # the latter for what is not a database
+                    message, hint = error.message, error.hint
+                else:
+                    assert sum(counts) == 0
+                    continue
+                assert message.startswith(f"{path}")
+                assert hint
 
 
 # -- cannot be read ---------------------------------------------------------------------------------------------------
@@ -204,7 +208,6 @@ def converted(path: Path) -> Trace:
     return trace
 
 
-@pytest.mark.parametrize("number", NUMBERS)
 @pytest.mark.parametrize(
     "event",
     [
@@ -222,28 +225,30 @@ def converted(path: Path) -> Trace:
         '{"ph":"P","name":"x","pid":1,"tid":2,"ts":NUMBER,"sf":NUMBER,"weight":NUMBER}',
     ],
 )
-def test_odd_numbers_in_a_chrome_trace(event: str, number: str, tmp_path: Path) -> None:
+def test_odd_numbers_in_a_chrome_trace(event: str, tmp_path: Path) -> None:
     path = tmp_path / "input.json"
     other = '{"ph":"X","name":"other","pid":1,"tid":3,"ts":1,"dur":1}'
-    path.write_text(f'{{"traceEvents":[{other},{event.replace("NUMBER", number)}]}}')
-    trace = converted(path)
-    assert trace.sources[0].balance.even
-    assert "other" in [trace.strings[name] for name in trace.slices.name]
+    with together() as each:
+        for number in NUMBERS:
+            with each(number):
+                path.write_text(f'{{"traceEvents":[{other},{event.replace("NUMBER", number)}]}}')
+                trace = converted(path)
+                assert trace.sources[0].balance.even
+                assert "other" in [trace.strings[name] for name in trace.slices.name]
 
 
-@pytest.mark.parametrize("number", NUMBERS)
-def test_odd_numbers_in_a_log(number: str, tmp_path: Path) -> None:
+def test_odd_numbers_in_a_log(tmp_path: Path) -> None:
     lines = ONEDNN.read_bytes().splitlines(keepends=True)
     index = next(i for i, line in reversed(list(enumerate(lines))) if b",exec," in line)
     fields = lines[index].rstrip().split(b",")
-    for position, field in enumerate(fields):
-        if not field.replace(b".", b"").isdigit():
-            continue
-        changed = [*fields[:position], number.encode(), *fields[position + 1 :]]
-        path = tmp_path / "input.log"
-        path.write_bytes(b"".join([*lines[:index], b",".join(changed) + b"\n", *lines[index + 1 :]]))
-        trace = converted(path)
-        assert trace.sources[0].balance.even
+    places = [place for place, field in enumerate(fields) if field.replace(b".", b"").isdigit()]
+    path = tmp_path / "input.log"
+    with together() as each:
+        for number, place in itertools.product(NUMBERS, places):
+            with each((number, place)):
+                changed = [*fields[:place], number.encode(), *fields[place + 1 :]]
+                path.write_bytes(b"".join([*lines[:index], b",".join(changed) + b"\n", *lines[index + 1 :]]))
+                assert converted(path).sources[0].balance.even
 
 
 VALUES = ["1e999", '{"rank":1e999,"id":1e999}', '[{"id":1e999,"name":1e999}]', "9" * 400, "[" * 5000 + "]" * 5000]

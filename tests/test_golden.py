@@ -1,8 +1,10 @@
-"""Every golden case, through every way in and out. See tests/golden.py for what a case is."""
+"""Every golden case as it is read, and the outputs of those that tests.shapes chose: these hold all shapes of a trace.
+
+See tests/golden.py for what a case is.
+"""
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -10,30 +12,25 @@ from typing import Any
 import pytest
 
 from tests import decode, oracle, picture
-from tests.golden import Case, cases, without_version, written
+from tests.golden import PINS_JSON, Case, cases, without_version, written
+from tests.shapes import chosen, every_shape, shapes, shapes_of_json
 from traceconv.answers.windows import OUTSIDE
 from traceconv.api import read
 from traceconv.check import check_file
 from traceconv.errors import NothingRead, TraceconvError
-from traceconv.families.registry import identify, importer_class, skipped_by_design
+from traceconv.families.registry import importer_class, skipped_by_design
 from traceconv.io.shown import Counted
-from traceconv.io.source import Source
 from traceconv.model.diagnostics import ProblemKind, Severity
 from traceconv.model.dump import dump, dump_problem
 from traceconv.model.layout import EMPTY_TRACKS
 from traceconv.model.trace import Trace
 
 CASES = list(cases())
+CHOSEN = chosen()
+SHAPES = set[str]().union(*CHOSEN.values())
 every_case = pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
 REFUSED = "error: "
 EVENT = '[{"ph": "X", "name": "a", "ts": 1, "dur": 2}]'
-
-
-def readable(case: Case, tmp_path: Path) -> Trace:
-    """The merged trace of a case; the test is over if the case pins a refusal."""
-    if (case.folder / "expect.diag").read_text(encoding="utf-8").startswith(REFUSED):
-        pytest.skip("the case pins that the input is refused")
-    return case.merged(case.traces(tmp_path))
 
 
 def compare(path: Path, text: str, update: bool) -> None:
@@ -84,63 +81,40 @@ def test_expectations(case: Case, tmp_path: Path, update_golden: bool) -> None:
     compare(case.folder / "expect.txt", "\n".join(dump(trace) for trace in traces), update_golden)
     if "expect.json" in case.expectations:
         compare(case.folder / "expect.json", without_version(written(merged, "chrome-json").decode()), update_golden)
+    held = shapes(merged)
+    assert held <= SHAPES, "no chosen case has these: `python -m tests.shapes` chooses again"
+    assert held >= CHOSEN.get(case.name, set()), "chosen for these: `python -m tests.shapes` chooses again"
 
 
-def shapes(output: bytes) -> set[tuple[Any, ...]]:
-    """What kinds of lines and arguments a JSON output holds."""
-    document = json.loads(output)
-    found: set[tuple[Any, ...]] = {("top", key) for key in document}
-    for event in document["traceEvents"]:
-        metadata = event["name"] if event["ph"] == "M" else None
-        found.add((event["ph"], event.get("s"), metadata, *sorted(event)))
-        found |= {("arg", type(value).__name__) for value in event.get("args", {}).values()}
-    return found
+def test_each_shape_of_the_json_output_is_pinned() -> None:
+    texts = (case.folder / "expect.json" for case in CASES if case.format in PINS_JSON)
+    pinned = {shape for path in texts if path.exists() for shape in shapes_of_json(path.read_bytes())}
+    assert {shape for shape in SHAPES if shape.startswith("json ")} <= pinned
 
 
-@pytest.mark.slow
-def test_each_shape_of_the_json_output_is_pinned(tmp_path: Path) -> None:
-    pinned: set[tuple[Any, ...]] = set()
-    others: set[tuple[Any, ...]] = set()
-    for case in CASES:
-        if (case.folder / "expect.txt").exists():
-            folder = tmp_path / case.name
-            folder.mkdir(parents=True)
-            mine = pinned if "expect.json" in case.expectations else others
-            mine |= shapes(written(case.merged(case.traces(folder)), "chrome-json"))
-    assert others <= pinned
+def read_case(case: Case, tmp_path: Path) -> Trace:
+    return case.merged(case.traces(tmp_path))
 
 
-@every_case
-def test_is_known_by_content(case: Case, tmp_path: Path) -> None:
-    if case.format == "merge":
-        return
-    unknown = tmp_path / "unknown"
-    unknown.write_bytes(case.input.read_bytes())
-    if (case.folder / "expect.diag").read_text(encoding="utf-8").startswith(REFUSED):
-        return  # what is refused anyway need not be known
-    cls, _ = identify(Source(unknown))
-    assert cls.name == case.format
-
-
-@every_case
+@every_shape
 def test_same_bytes_twice(case: Case, tmp_path: Path) -> None:
-    first, second = readable(case, tmp_path), readable(case, tmp_path)
+    first, second = read_case(case, tmp_path), read_case(case, tmp_path)
     for output in ("perfetto", "chrome-json"):
         assert written(first, output) == written(first, output)
         assert written(first, output) == written(second, output)
 
 
-@every_case
+@every_shape
 def test_protobuf_holds_the_trace(case: Case, tmp_path: Path) -> None:
-    trace = readable(case, tmp_path)
+    trace = read_case(case, tmp_path)
     data = written(trace, "perfetto")
     assert decode.decode_pftrace(data) == decode.events_of(trace)
     assert decode.unknown_fields(data) == []
 
 
-@every_case
+@every_shape
 def test_own_json_comes_back(case: Case, tmp_path: Path) -> None:
-    trace = readable(case, tmp_path)
+    trace = read_case(case, tmp_path)
     output = tmp_path / "out.json"
     output.write_bytes(written(trace, "chrome-json"))
     back = read(output, format="chrome-trace")
@@ -164,20 +138,21 @@ def timed_names(trace: Trace) -> Counter[tuple[Any, ...]]:
     )
 
 
-@every_case
-@pytest.mark.parametrize("output", ["perfetto", "chrome-json"])
-def test_outputs_pass_the_check(case: Case, output: str, tmp_path: Path) -> None:
-    path = tmp_path / "out"
-    path.write_bytes(written(readable(case, tmp_path), output))
-    allowed = {"check-pftrace.no_name", "check-json.no_events"}  # as in the input
-    report = check_file(path)
-    assert [p for p in report.problems if p.severity > Severity.INFO and p.code not in allowed] == []
+@every_shape
+def test_outputs_pass_the_check(case: Case, tmp_path: Path) -> None:
+    trace = read_case(case, tmp_path)
+    for output in ("perfetto", "chrome-json"):
+        path = tmp_path / output
+        path.write_bytes(written(trace, output))
+        allowed = {"check-pftrace.no_name", "check-json.no_events"}  # as in the input
+        report = check_file(path)
+        assert [p for p in report.problems if p.severity > Severity.INFO and p.code not in allowed] == [], output
 
 
-@every_case
+@every_shape
 @pytest.mark.parametrize("output", ["perfetto", "chrome-json"])
 def test_perfetto_shows_the_trace(case: Case, output: str, tmp_path: Path, trace_processor: Any) -> None:
-    trace = readable(case, tmp_path)
+    trace = read_case(case, tmp_path)
     path = tmp_path / "out"
     path.write_bytes(written(trace, output))
     if not any(trace.counts().values()):

@@ -18,18 +18,22 @@ from tests.test_conformance import CASES, IMPORTERS, heads, odd_lines
 from tests.test_saved_again import CASES as JSON_CASES
 from tests.test_saved_again import STYLES, saved
 from traceconv.errors import AmbiguousFormat, UnrecognizedFormat
+from traceconv.families.importer import Match
 from traceconv.families.index import FORMATS, Certainty, searched
 from traceconv.families.registry import answers, identify
 from traceconv.io.source import Head, Source
 
 
 def check(head: Head, what: object) -> None:
-    """Whoever claims the head is a candidate, and is never surer than the index says."""
+    """Nobody fails; whoever claims the head is a candidate, and is never surer than the index says."""
     text = searched(head, to_end=True)
     for name, cls in IMPORTERS.items():
-        certainty = cls().sniff(head).certainty
-        assert certainty <= FORMATS[name].most, (what, name)
-        assert certainty is Certainty.NO or FORMATS[name].fits(text), (what, name)
+        match = cls().sniff(head)
+        assert isinstance(match, Match)
+        assert match.reason
+        assert "\n" not in match.reason
+        assert match.certainty <= FORMATS[name].most, (what, name)
+        assert match.certainty is Certainty.NO or FORMATS[name].fits(text), (what, name)
 
 
 def whose(source: Source) -> str | type[Exception]:
@@ -56,6 +60,9 @@ def test_inputs_damaged_inputs_and_odd_lines(case: object) -> None:
     assert found(source) == whose(source)
     head = source.head()
     check(head, "as it is")
+    for cls in IMPORTERS.values():
+        importer = cls()
+        assert importer.sniff(head) == importer.sniff(head) == cls().sniff(head)
     lines = head.data.split(b"\n")[:30]
     for _ in range(10):
         check(Head(odd_lines(lines, rng), rng.random() < 0.5, "x"), "odd lines")

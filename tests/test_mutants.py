@@ -6,14 +6,15 @@ import importlib
 from functools import reduce
 from pathlib import Path
 
-import pytest
+from tests.mutants import MUTANTS
+from tests.together import together
 
-from tests.mutants import MUTANTS, Mutant
 
-
-@pytest.mark.parametrize("mutant", MUTANTS, ids=[mutant.target for mutant in MUTANTS])
-def test_a_mutant_has_a_target_and_tests(mutant: Mutant) -> None:
-    module, _, name = mutant.target.partition(":")
-    assert callable(reduce(getattr, name.split("."), importlib.import_module(f"traceconv.{module}")))
-    assert mutant.tests
-    assert all((Path(__file__).parents[1] / test.partition("::")[0]).is_file() for test in mutant.tests)
+def test_a_mutant_has_a_target_and_tests() -> None:
+    with together() as each:
+        for mutant in MUTANTS:
+            with each(mutant.target):
+                module, _, name = mutant.target.partition(":")
+                assert callable(reduce(getattr, name.split("."), importlib.import_module(f"traceconv.{module}")))
+                assert mutant.tests
+                assert all((Path(__file__).parents[1] / test.partition("::")[0]).is_file() for test in mutant.tests)

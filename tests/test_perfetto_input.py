@@ -16,9 +16,10 @@ from perfetto.protos.perfetto.trace import perfetto_trace_pb2 as pb
 
 from tests import oracle
 from tests.decode import decode_pftrace, events_of
-from tests.golden import ROOT, Case, cases, written
+from tests.golden import ROOT, Case, written
 from tests.make_perfetto import BASE, Packets, snapshot
 from tests.make_perfetto import CASES as MADE
+from tests.shapes import every_shape
 from traceconv.align import align
 from traceconv.api import Output, convert, identify, read
 from traceconv.errors import MalformedInput, TraceconvError
@@ -32,15 +33,13 @@ from traceconv.model.trace import NO_CPU, Trace
 from traceconv.model.track_table import TrackKind
 from traceconv.reading import NO_DATA
 
-REFUSED = "error: "
-CASES = [c for c in cases() if not (c.folder / "expect.diag").read_text(encoding="utf-8").startswith(REFUSED)]
 Message = Any
 
 
 # -- our own output -----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
+@every_shape
 def test_own_output_comes_back(case: Case, tmp_path: Path) -> None:
     """Written, read, written again: the same events on the same tracks.
 

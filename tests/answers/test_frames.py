@@ -23,7 +23,8 @@ import pytest
 from click.testing import CliRunner
 
 import traceconv
-from tests.golden import ROOT, Case, cases
+from tests.golden import ROOT, Case
+from tests.shapes import every_shape
 from traceconv.answers import frames as frames_module
 from traceconv.answers.frames import Frames
 from traceconv.answers.slice_tables import SliceTable
@@ -57,7 +58,6 @@ TABLE_NAMES = (
     "problems",
 )
 LAYERS = ROOT.parent / "tests" / "data" / "layers"
-READ = [case for case in cases() if (case.folder / "expect.txt").exists()]
 EMPTY = {name: frame.to_arrow().schema for name, frame in traceconv.frames([CUDA]).items()}
 
 
@@ -65,7 +65,7 @@ def _input_on(track: Track, table: str, ts: int) -> int:
     return [source for since, source in track.inputs_over_time(table) if since <= ts][-1]
 
 
-@pytest.mark.parametrize("case", READ, ids=[case.name for case in READ])
+@every_shape
 def test_the_tables_are_those_of_the_trace(case: Case, tmp_path: Path) -> None:
     trace = case.merged(case.traces(tmp_path))
     frames = Frames(trace)
