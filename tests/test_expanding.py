@@ -38,8 +38,7 @@ from traceconv.families.registry import importer_class, importers
 from traceconv.io import folders, limits
 from traceconv.io.folders import files_of, natural, shown
 from traceconv.io.limits import Limits
-from traceconv.io.same import fingerprint
-from traceconv.io.source import CHUNK_BYTES, Source
+from traceconv.io.source import CHUNK_BYTES, Source, fingerprint
 from traceconv.model.clocks import Verdict
 
 KINETO = ROOT / "pytorch-kineto" / "torch-convnet-process" / "input.json"

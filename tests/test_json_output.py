@@ -125,7 +125,7 @@ def test_json_parses(name: str, asked: tuple[str, ...], files: list[str], tmp_pa
 
 @pytest.mark.parametrize("name", NAMES.values(), ids=NAMES)
 def test_any_text_comes_back_whole(name: str) -> None:
-    from traceconv.io.json_text import as_json
+    from traceconv.io.output import as_json
     from traceconv.io.shown import lines
 
     document = {"name": name, name: [name, 10**400, None]}

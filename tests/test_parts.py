@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 from tests import HANG_S
-from traceconv.io import parts
+from traceconv.io import output
 from traceconv.io.output import write_folder, write_output
 
-pytestmark = pytest.mark.skipif(parts.fcntl is None, reason="parts are not locked here")
+pytestmark = pytest.mark.skipif(output.fcntl is None, reason="parts are not locked here")
 
 
 def put(target: Path) -> None:
@@ -78,7 +78,7 @@ def test_a_folder_that_was_being_replaced_is_kept(tmp_path: Path) -> None:
     """It may be the only one."""
     target = tmp_path / "out"
     part = killed(target, "folder")
-    (part / parts.KEPT).mkdir()
+    (part / output.KEPT).mkdir()
     put_folder(target)
     assert part.exists()
 
@@ -90,7 +90,7 @@ def test_without_locks_nothing_is_removed(tmp_path: Path, monkeypatch: pytest.Mo
     def no_locks(*_: object) -> None:
         raise OSError(errno.ENOLCK, "no locks")
 
-    monkeypatch.setattr(parts.fcntl, "flock", no_locks)
+    monkeypatch.setattr(output.fcntl, "flock", no_locks)
     put(target)
     assert left.exists()
     assert target.read_bytes() == b"new"
@@ -100,7 +100,7 @@ def test_the_parts_of_other_systems_are_left(tmp_path: Path, monkeypatch: pytest
     target, boot = tmp_path / "out", tmp_path / "boot_id"
     left = killed(target)
     boot.write_text("another")
-    monkeypatch.setattr(parts, "_BOOT", boot)
+    monkeypatch.setattr(output, "_BOOT", boot)
     put(target)
     assert left.exists()
 
@@ -108,7 +108,7 @@ def test_the_parts_of_other_systems_are_left(tmp_path: Path, monkeypatch: pytest
 def test_a_part_that_is_removed_before_it_is_locked_is_made_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    locked, tried = parts._locked, list[str]()
+    locked, tried = output._locked, list[str]()
 
     def late(path: str) -> int | None:
         tried.append(path)
@@ -116,7 +116,7 @@ def test_a_part_that_is_removed_before_it_is_locked_is_made_again(
             os.unlink(path)
         return locked(path)
 
-    monkeypatch.setattr(parts, "_locked", late)
+    monkeypatch.setattr(output, "_locked", late)
     put(tmp_path / "out")
     assert len(tried) == 2
     assert list(tmp_path.iterdir()) == [tmp_path / "out"]
@@ -125,7 +125,7 @@ def test_a_part_that_is_removed_before_it_is_locked_is_made_again(
 def test_a_link_with_the_name_of_a_part_leads_nowhere(tmp_path: Path) -> None:
     target, precious = tmp_path / "out", tmp_path / "precious"
     precious.write_text("x")
-    link = tmp_path / f"{parts._prefix('out')}x.part"
+    link = tmp_path / f"{output._prefix('out')}x.part"
     link.symlink_to(precious)
     put(target)
     assert precious.read_text() == "x"

@@ -38,10 +38,10 @@ from tests.make_perf import (
 from traceconv.align.duplicates import warnings_of_duplicates
 from traceconv.api import identify, read
 from traceconv.errors import NothingRead
+from traceconv.families.common.elf import functions_of
 from traceconv.families.perf import container
 from traceconv.families.perf.container import read_tracepoints
 from traceconv.families.perf.data import AddressSpace, Mapping
-from traceconv.io.elf import functions_of
 from traceconv.model.dump import dump
 from traceconv.model.trace import NO_CPU, Trace
 

@@ -6,14 +6,13 @@ import gc
 import os
 import sys
 
-from traceconv.io import interrupts
-from traceconv.io.memory_limit import memory_hint
+from traceconv.io import process
 from traceconv.io.shown import one_line
 
 
 def main() -> None:
     """Run the command line; see `traceconv.cli.main` for the exit codes."""
-    interrupts.end_at_once()
+    process.end_at_once()
     gc.disable()  # importing leaves no garbage that matters; `cli` enables it for the command
     try:
         from traceconv.cli import main as run
@@ -29,7 +28,7 @@ def main() -> None:
         sys.stderr.write(reason)
         sys.exit(1)
     finally:
-        interrupts.end_silently()
+        process.end_silently()
 
 
 def _why_not_loaded(error: ImportError | MemoryError) -> str:
@@ -38,7 +37,7 @@ def _why_not_loaded(error: ImportError | MemoryError) -> str:
     while isinstance(cause := first.__cause__ or first.__context__, ImportError | MemoryError):
         first = cause
     reason = one_line((str(first) or "not enough memory").strip().splitlines()[0])
-    hint = memory_hint()
+    hint = process.memory_hint()
     return f"error: a library cannot be loaded: {reason}\n" + (f"hint: {hint}\n" if hint else "")
 
 

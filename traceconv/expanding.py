@@ -18,8 +18,7 @@ from traceconv.families.importer import extras
 from traceconv.families.outputs import writers
 from traceconv.io.folders import AnyPath, Member, files_of, shown
 from traceconv.io.limits import DEFAULT_LIMITS, Limits
-from traceconv.io.same import digests, present
-from traceconv.io.source import Source
+from traceconv.io.source import Source, digests, present
 from traceconv.model.source_info import Form, Mark, other_forms
 from traceconv.model.trace import Trace
 from traceconv.reading import Recognised, form_of, read_start, recognise

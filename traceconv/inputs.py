@@ -18,8 +18,7 @@ from traceconv.families.importer import Importer
 from traceconv.families.registry import OptionValue, option_names, option_texts
 from traceconv.io.folders import AnyPath
 from traceconv.io.limits import DEFAULT_LIMITS, Limits
-from traceconv.io.same import digests, fingerprint
-from traceconv.io.source import Source
+from traceconv.io.source import Source, digests, fingerprint
 from traceconv.io.spill import Memory
 from traceconv.model.trace import Trace
 from traceconv.reading import Recognised, read_recognised, recognise

@@ -25,7 +25,7 @@ from traceconv.align.geometry import F64
 from traceconv.align.inputs import ClockInput
 from traceconv.align.pairs import PairEstimate
 from traceconv.errors import AlignmentError, UsageError
-from traceconv.io.json_text import as_json
+from traceconv.io.output import as_json
 from traceconv.model.clocks import DRIFT_UNIT, ClockDomain, ClockMap, Verdict, worse
 from traceconv.model.trace import Trace
 

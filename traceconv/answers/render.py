@@ -9,7 +9,7 @@ from itertools import zip_longest
 from textwrap import TextWrapper, wrap
 
 from traceconv.answers.section import Cell, Column, Section, Unit
-from traceconv.io.json_text import as_json
+from traceconv.io.output import as_json
 from traceconv.io.shown import lines, one_line, shortened, shortened_column, told_apart, widths_within
 
 #: A table of more columns is turned: a line for each column. One without its details may have more.

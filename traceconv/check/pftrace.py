@@ -14,9 +14,8 @@ from typing import Any, BinaryIO, ClassVar
 from traceconv.check.findings import CheckReport, Zeros, declare, make_report
 from traceconv.check.pftrace_fields import Decoder, Fields
 from traceconv.check.pftrace_tracks import Clocks, Tracks
-from traceconv.families.common.wire_reader import BadWire
+from traceconv.families.common.wire_reader import BadWire, Readable, read_packets
 from traceconv.io.limits import Unpacked
-from traceconv.io.packets import Readable, read_packets
 from traceconv.io.shown import Counted
 from traceconv.model.diagnostics import (
     COUNTERS,

@@ -18,8 +18,7 @@ import click
 from traceconv import __version__
 from traceconv.cli.terminal import say
 from traceconv.errors import TraceconvError, UnrecognizedInput, UsageError
-from traceconv.io import interrupts
-from traceconv.io.memory_limit import memory_hint, require_memory
+from traceconv.io import process
 
 #: The commands, under the headings of the help.
 _SECTIONS = {
@@ -126,11 +125,11 @@ class _Commands(click.Group):
         if name not in _RUN_OTHERS:
             # BLAS has a thread for each core that spins while numpy starts; no large matrices are multiplied here.
             os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-        require_memory()
+        process.require_memory()
         command = getattr(importlib.import_module(f"traceconv.cli.{_MODULE_OF[name]}"), f"{name}_command")
         gc.freeze()
         gc.enable()
-        interrupts.raise_again()  # now something may be begun that has to be cleared away, such as temporary files
+        process.raise_again()  # now something may be begun that has to be cleared away, such as temporary files
         assert isinstance(command, click.Command)
         return command
 
@@ -203,11 +202,11 @@ def main() -> None:
         os.kill(os.getpid(), ended.number)
     except MemoryError:
         say("error: not enough memory")
-        say(f"hint: {memory_hint() or 'convert and merge take less with --memory SIZE, such as 500M'}")
+        say(f"hint: {process.memory_hint() or 'convert and merge take less with --memory SIZE, such as 500M'}")
         sys.exit(1)
     except (click.exceptions.Abort, KeyboardInterrupt):
         say("interrupted")
-        sys.exit(interrupts.EXIT_CODE)
+        sys.exit(process.EXIT_CODE)
     except getattr(click.exceptions, "NoArgsIsHelpError", ()) as error:  # since click 8.2
         say(*error.format_message().splitlines())
         sys.exit(error.exit_code)

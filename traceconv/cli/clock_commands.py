@@ -27,8 +27,7 @@ from traceconv.cli.terminal import clock_json, json_option, print_json, say, wid
 from traceconv.errors import TraceconvError, UsageError
 from traceconv.inputs import Settings
 from traceconv.io.folders import check_all_there
-from traceconv.io.json_text import as_json
-from traceconv.io.output import check_target, write_output
+from traceconv.io.output import as_json, check_target, write_output
 from traceconv.io.shown import quantity, shortened, widths_within
 from traceconv.model.clocks import ClockMap, Provenance, Zero
 from traceconv.model.diagnostics import FILES

@@ -100,7 +100,7 @@ json_option = click.option(
 
 def print_json(**members: Sequence[dict[str, Any]]) -> None:
     """Print one object with some lists."""
-    from traceconv.io.json_text import as_json  # needs msgspec, which the help does not
+    from traceconv.io.output import as_json  # needs msgspec, which the help does not
 
     put(as_json({"schema_version": VERSION, **members}))
 

@@ -1,19 +1,131 @@
-"""Write outputs: to a file, which appears whole or not at all, or to standard output, unless that is a terminal."""
+"""Write outputs: to a file, which appears whole or not at all, or to standard output, unless that is a terminal.
+
+A file or folder is written under a temporary name beside the output, and takes its name when it is complete. Such a
+part is locked while it is written, and the system drops the lock with the process, however that ends. The name tells
+the output and the running system: a lock is known for sure only to the system that holds it, so other machines that
+share a folder leave a part alone, and so does this one after a restart.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import errno
+import hashlib
+import json
+import math
 import os
+import shutil
+import socket
 import stat
 import sys
-from collections.abc import Callable, Iterable, Sequence
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import BinaryIO, TypeVar
 
+import msgspec
+
 from traceconv.errors import OutputError, UsageError
 from traceconv.io import progress
-from traceconv.io.parts import KEPT, part_of
+from traceconv.io.shown import NOT_ON_PAGES
+
+try:
+    import fcntl
+except ImportError:  # Windows, where nothing is cleaned up
+    fcntl = None  # type: ignore[assignment]
+
+#: What is put under this name into a part that is a folder is not removed by later runs.
+KEPT = "old"
+_SUFFIX = ".part"
+_BOOT = Path("/proc/sys/kernel/random/boot_id")
+
+
+@contextlib.contextmanager
+def part_of(final: str, *, folder: bool = False) -> Iterator[str]:
+    """Yield the path of a new empty file, or folder, beside an output; it is removed at the end if it is still there.
+
+    What earlier runs for the same output left there is removed first.
+
+    Args:
+        final: the absolute path of the output.
+        folder: whether to make a folder.
+
+    Raises:
+        OSError: it cannot be made.
+    """
+    beside, prefix = os.path.dirname(final), _prefix(os.path.basename(final))
+    _remove_left_ones(beside, prefix)
+    path, lock = "", None
+    try:
+        while lock is None:  # another run may remove it before it is locked
+            if folder:
+                path = tempfile.mkdtemp(prefix=prefix, suffix=_SUFFIX, dir=beside)
+            else:
+                handle, path = tempfile.mkstemp(prefix=prefix, suffix=_SUFFIX, dir=beside)
+                os.close(handle)
+            lock = _locked(path)
+        yield path
+    finally:
+        if path:
+            _remove(path)
+        if lock:
+            os.close(lock)
+
+
+def _prefix(name: str) -> str:
+    """Return the start of the names of the parts of an output, on this system."""
+    try:
+        system = _BOOT.read_text(encoding="ascii")
+    except OSError:
+        system = socket.gethostname()
+    key = hashlib.blake2b(f"{system}\0{name}".encode("utf-8", "surrogatepass"), digest_size=6).hexdigest()
+    return f".traceconv-{key}-"
+
+
+def _locked(path: str) -> int | None:
+    """Return what keeps a file or folder locked while it is open; 0 if the file system has no locks.
+
+    Return None if another process has it, or if it is gone.
+    """
+    if fcntl is None:
+        return 0
+    handle = 0
+    try:
+        mode = os.O_RDONLY if os.path.isdir(path) else os.O_RDWR  # network folders lock files open for writing
+        handle = os.open(path, mode | os.O_NOFOLLOW | os.O_NONBLOCK)
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        own, there = os.fstat(handle), os.stat(path, follow_symlinks=False)
+        if (own.st_dev, own.st_ino) == (there.st_dev, there.st_ino):
+            kept, handle = handle, 0
+            return kept
+        return None
+    except (FileNotFoundError, BlockingIOError):
+        return None
+    except OSError:
+        return 0
+    finally:
+        if handle:
+            os.close(handle)
+
+
+def _remove_left_ones(folder: str, prefix: str) -> None:
+    """Remove the parts that no running process writes."""
+    with contextlib.suppress(OSError), os.scandir(folder) as entries:
+        left = [entry.path for entry in entries if entry.name.startswith(prefix) and entry.name.endswith(_SUFFIX)]
+        for path in left:
+            # A folder was being replaced: the old one may be the only one.
+            if not os.path.lexists(os.path.join(path, KEPT)) and (lock := _locked(path)):
+                _remove(path)
+                os.close(lock)
+
+
+def _remove(path: str) -> None:
+    with contextlib.suppress(OSError):
+        if stat.S_ISDIR(os.stat(path, follow_symlinks=False).st_mode):
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            os.unlink(path)
+
 
 Result = TypeVar("Result")
 
@@ -231,3 +343,27 @@ def _failure(path: Path, error: OSError) -> OutputError:
     if isinstance(error, FileNotFoundError):
         hint = "the folder must exist"
     return OutputError(f"{path}: {error.strerror or error}", hint=hint)
+
+
+def as_json(document: object) -> str:
+    """Return a document as JSON, with a line for each value; what must not be shown is an escape of JSON.
+
+    So the text is complete: whoever prints or writes it changes nothing. Numbers that are not finite are null, and what
+    JSON does not know is text.
+    """
+    try:
+        text = msgspec.json.format(msgspec.json.encode(document), indent=1).decode()
+    except (UnicodeEncodeError, OverflowError, TypeError):  # halves of surrogate pairs, and integers above 64 bits
+        text = json.dumps(_plain(document), indent=1, ensure_ascii=False)
+    return NOT_ON_PAGES.sub(lambda match: f"\\u{ord(match[0]):04x}", text) + "\n"
+
+
+def _plain(value: object) -> object:
+    """Return a value as JSON can hold it."""
+    if isinstance(value, Mapping):
+        return {str(key): _plain(one) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(one) for one in value]
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    return value if value is None or isinstance(value, str | int) else str(value)

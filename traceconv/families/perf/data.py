@@ -28,6 +28,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import msgspec
 
+from traceconv.families.common.elf import Symbols
 from traceconv.families.importer import Match, option
 from traceconv.families.perf.container import (
     HARDWARE_TRACES,
@@ -53,7 +54,6 @@ from traceconv.families.perf.events import NO_STACK, PerfTracks, Place, Task, ta
 from traceconv.families.perf.header import NO_CPU_HELP, PERF_CLOCK, PERF_MARKS, is_possible_pair, marks_of_perf
 from traceconv.families.perf.header import Header as PrintedHeader
 from traceconv.io import progress
-from traceconv.io.elf import Symbols
 from traceconv.io.limits import Unpacked
 from traceconv.io.source import Head, Source
 from traceconv.model import diagnostics

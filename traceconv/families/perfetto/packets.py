@@ -16,6 +16,7 @@ import msgspec
 from traceconv.families.common.wire_reader import (
     BLOB,
     FIXED64,
+    PACKET_TAG,
     VARINT,
     BadWire,
     Message,
@@ -25,13 +26,13 @@ from traceconv.families.common.wire_reader import (
     as_text,
     fields,
     fields_until_cut,
+    frame_at,
     signed,
     unpacked,
     unsigned,
 )
 from traceconv.families.importer import Match
 from traceconv.io.limits import Unpacked
-from traceconv.io.packets import PACKET_TAG, frame_at
 from traceconv.model.args import join_args
 from traceconv.model.builder import Builder
 from traceconv.model.diagnostics import absent, lost

@@ -28,11 +28,16 @@ import msgspec
 
 from traceconv import kernel
 from traceconv.families.common.wire_reader import (
+    CPU_UNKNOWN,
     BadWire,
+    Damage,
     Message,
+    PacketBuffer,
+    Readable,
     Value,
     as_bytes,
     fields,
+    read_packets,
     unsigned,
 )
 from traceconv.families.importer import Match, extras
@@ -62,7 +67,6 @@ from traceconv.families.perfetto.tracks import (
 from traceconv.families.perfetto.tree import CLOCK, INPUTS, SHIFT, SIZE, SOURCES, TO_SOURCES, VIEW, attributes_of
 from traceconv.families.registry import importer_class
 from traceconv.io.limits import Unpacked
-from traceconv.io.packets import CPU_UNKNOWN, Damage, PacketBuffer, Readable, read_packets
 from traceconv.io.source import Head, Source
 from traceconv.model.args import join_args
 from traceconv.model.builder import Builder

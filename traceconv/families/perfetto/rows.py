@@ -18,10 +18,9 @@ import numpy as np
 import numpy.typing as npt
 
 from traceconv.families.chrome.flows import FlowSteps
-from traceconv.families.common.wire_reader import BadWire, as_double, as_text
+from traceconv.families.common.wire_reader import BadWire, Damage, PacketBuffer, as_double, as_text
 from traceconv.families.perfetto.packets import PacketSequence
 from traceconv.families.perfetto.tracks import Clocks, Tracks, moved
-from traceconv.io.packets import Damage, PacketBuffer
 from traceconv.model.builder import Builder
 from traceconv.model.columns import I32
 from traceconv.model.diagnostics import JOINED_ENDS, STATE_ENDS, absent, lost

@@ -35,6 +35,7 @@ import numpy.typing as npt
 
 from traceconv import kernel
 from traceconv.families.common import wire_writer as wire
+from traceconv.families.common.wire_reader import CPU_UNKNOWN, read_packets
 from traceconv.families.perfetto.tree import (
     SHIFT,
     SIZE,
@@ -46,7 +47,6 @@ from traceconv.families.perfetto.tree import (
     expanded,
     json_attribute,
 )
-from traceconv.io.packets import CPU_UNKNOWN, read_packets
 from traceconv.io.source import Source
 from traceconv.model.columns import I32, I64, occurring
 from traceconv.model.dump import as_shown

@@ -29,6 +29,7 @@ from traceconv.families.chrome.flows import FlowSteps
 from traceconv.families.common.collective_kernels import declare_kernels
 from traceconv.families.common.wire_reader import (
     BLOB,
+    PACKET_TAG,
     VARINT,
     BadWire,
     Message,
@@ -38,13 +39,13 @@ from traceconv.families.common.wire_reader import (
     as_text,
     fields,
     fields_until_cut,
+    frame_at,
     scan,
     signed,
     unsigned,
     whole_part,
 )
 from traceconv.families.importer import Match
-from traceconv.io.packets import PACKET_TAG, frame_at
 from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import REALTIME, ClockDomain, ClockSnapshot, Run, Zero, looks_like_unix_time
