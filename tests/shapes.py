@@ -21,7 +21,8 @@ import pytest
 
 from tests.golden import ROOT, Case, cases, written
 from traceconv.errors import TraceconvError
-from traceconv.model.trace import NO_CPU, NO_TRACK, Level, Trace, TrackKind
+from traceconv.model.trace import NO_CPU, Level, Trace
+from traceconv.model.track_table import NO_TRACK, TrackKind
 
 CHOSEN = Path(__file__).with_name("shapes.txt")
 #: Chosen first: tests.mutants has functions that these notice.
