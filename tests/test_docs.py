@@ -38,7 +38,7 @@ def formats_block() -> str:
             f"## `{name}`",
             f"[{cls.title}]({cls.url}): {cls.versions}.",
             f"**Read:** {'; '.join(what for what, _ in cls.becomes)}.",
-            f"**Clock:** {cls.clock.describe()}. {cls.line_up}",
+            f"**Clock:** {cls.clock.name}. {cls.line_up}",
             "\n".join(f"    {line}" for line in cls.record.splitlines()),
             "\n".join(f"- {sentence}" for sentence in cls.lost),
         ]

@@ -139,7 +139,7 @@ def test_figures_are_recorded(recorded: list[Attempt], tmp_path: Path, monkeypat
     figures.save(made)
     assert figures.load() == made
     text = document.read_text(encoding="utf-8")
-    assert "| a regime | a goal | a figure | missed |" in " ".join(text.split())
+    assert "| a regime | a goal | a figure: *missed* |" in " ".join(text.split())
     assert "7 simulated pairs (seeds 1000 to 1006)" in text
     assert [row[0].strip("`").split("`")[0] for row in shown] == list(figures._SHOWN)
     assert all(cell.endswith(" µs") for row in shown for cell in row[1:])

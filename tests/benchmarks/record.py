@@ -97,11 +97,17 @@ def documents() -> dict[Path, str]:
     """Return the documents with the recorded figures between the comments `benchmark`; recorded.json has all costs."""
     results = load()
     headers = dict.fromkeys(result.header for result in results.values() if result.lines)
-    lines = table([row for result in results.values() for row in result.rows])
+    rows = [row for result in results.values() for row in result.rows]
+    lines = laid_out([_HEAD[:3], *((row.work, row.goal, marked(row.reached, row.verdict)) for row in rows)])
     for header in headers:
         lines += ["", *(f"    {line}" for line in header.splitlines())]
     path = ROOT / "docs" / "performance.md"
     return {path: with_block(path.read_text(encoding="utf-8"), "benchmark", lines)}
+
+
+def marked(reached: str, verdict: str) -> str:
+    """Return a figure for a document, with its verdict unless that is "reached"."""
+    return reached if verdict in ("reached", reached) else f"{reached}: *{verdict}*"
 
 
 def with_block(text: str, name: str, lines: Sequence[str]) -> str:

@@ -158,7 +158,7 @@ class OnnxRuntime:
         ("launch and kernel", "flows"),
     )
     skips = (EMPTY_EVENT,)
-    lost = ("The start time of the profile is not in the file itself.",)
+    lost = ()
 
     def sniff(self, head: Head) -> Match:
         """Return YES for events with the fields, the categories and the kinds of values that ONNX Runtime writes."""

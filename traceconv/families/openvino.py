@@ -430,10 +430,7 @@ class Openvino:
         ("layers sorted by time (-pcsort)", "rows of totals: their order is not that of execution"),
     )
     skips = (FOREIGN_LINE,)
-    lost: ClassVar[tuple[str, ...]] = (
-        "OpenVINO does not print when a layer ran.",
-        "Printed tables cut long layer names; reports in files hold them whole.",
-    )
+    lost: ClassVar[tuple[str, ...]] = ("Printed tables cut long layer names; reports in files hold them whole.",)
 
     def sniff(self, head: Head) -> Match:
         """Return YES by the heading of a report, by printed counters, or by the steps of benchmark_app."""

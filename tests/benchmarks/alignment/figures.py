@@ -10,7 +10,7 @@ from pathlib import Path
 from tests.benchmarks.alignment.recordings import SEQUENCES, TUNED, Attempt, least_bound
 from tests.benchmarks.alignment.rows import Row
 from tests.benchmarks.frame import ROOT
-from tests.benchmarks.record import laid_out, with_block
+from tests.benchmarks.record import laid_out, marked, with_block
 
 RECORD = Path(__file__).with_name("recorded.json")
 DOCUMENT = ROOT / "docs" / "alignment.md"
@@ -80,9 +80,10 @@ def save(figures: Figures) -> None:
 def document() -> str:
     """docs/alignment.md with what is recorded."""
     figures = load()
+    shown = [(row.regime, row.goal, marked(row.reached, row.mark)) for row in figures.rows]
     text = with_block(
         DOCUMENT.read_text(encoding="utf-8"),
         "figures",
-        [*table(figures.rows), "", *(f"    {line}" for line in figures.header)],
+        [*laid_out([HEAD[:3], *shown]), "", *(f"    {line}" for line in figures.header)],
     )
     return with_block(text, "recordings", laid_out([_RECORDING_HEAD, *figures.recordings]))

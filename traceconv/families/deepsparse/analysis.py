@@ -392,7 +392,6 @@ class DeepSparse:
     )
     skips = (NAIVE_THROUGHPUT,)
     lost: ClassVar[tuple[str, ...]] = (
-        "The log has no timestamps: order and durations are kept, positions are synthetic.",
         "A compute_func line does not name its subgraph.",
         "Layers that run in ONNX Runtime have no time: it prints nothing.",
     )

@@ -385,7 +385,6 @@ class MxnetTable:
     )
     skips = (OTHER_LINE,)
     lost: ClassVar[tuple[str, ...]] = (
-        "There are no times and no order: it is a summary, not a timeline.",
         "A user's counter whose half range equals its average cannot be distinguished from a time.",
         "JSON dumps have only four significant digits.",
     )

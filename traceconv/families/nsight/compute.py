@@ -460,10 +460,7 @@ class NsightCompute:
         ("rule", "entry of the arg `rules`"),
     )
     skips = (OTHER_LINE,)
-    lost: ClassVar[tuple[str, ...]] = (
-        "The file does not state when a kernel ran; its duration is that of a replay.",
-        "Output of the program between the rows is counted and left out.",
-    )
+    lost: ClassVar[tuple[str, ...]] = ("The file does not state when a kernel ran; its duration is that of a replay.",)
 
     def sniff(self, head: Head) -> Match:
         """Recognise the heading; lines that begin with ==PROF== may precede one."""

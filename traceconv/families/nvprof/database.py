@@ -333,7 +333,6 @@ class NvprofSqlite:
     lost: ClassVar[tuple[str, ...]] = (
         "The file does not hold the names of events and metrics: they are called event_12, metric_34 by their numbers.",
         "Threads have the number that nvprof stores, which differs from the tid.",
-        "Rows whose times could not be collected (start and end 0) are counted, and not drawn.",
         "Rows about instructions, source lines and modules have no time; they are counted and left out.",
         "Kernel names are demangled as by c++filt; nvprof itself prints them slightly differently (float const *).",
     )

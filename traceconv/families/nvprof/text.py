@@ -629,7 +629,6 @@ class NvprofText:
     lost: ClassVar[tuple[str, ...]] = (
         "The API trace does not name the calling thread; overlapping calls go to lanes.",
         "Console text has five digits, so starts after the first second are coarse (use --csv -u ns).",
-        "Lines of the program are counted and left out.",
     )
 
     def sniff(self, head: Head) -> Match:

@@ -649,7 +649,6 @@ class OnednnVerbose:
     skips = (FOREIGN_LINE,)
     lost: ClassVar[tuple[str, ...]] = (
         "The log does not say which thread ran a primitive; overlapping primitives go to lanes.",
-        "Lines of other programs are counted and left out.",
     )
 
     def sniff(self, head: Head) -> Match:

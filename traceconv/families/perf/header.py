@@ -255,7 +255,7 @@ class PerfHeader:
         ("fact (host, command, version, events)", "row of a table without a timeline, and metadata"),
         ("clockid, reference time", "clock, snapshot of clock and wall clock"),
     )
-    lost: ClassVar[tuple[str, ...]] = ("It holds no events: they are in the output of perf script.",)
+    lost: ClassVar[tuple[str, ...]] = ()
 
     def form(self, head: Head) -> Form:
         """Return the last form of a recording: the header alone, known by its command and first sample."""

@@ -663,10 +663,7 @@ class PerfStat:
         counts=CountMarks((WHOLE_RUN,), "(?s:.+)", rows_are_calls=True, value="value", unit="unit"),
     )
     skips = (OTHER_LINE,)
-    lost: ClassVar[tuple[str, ...]] = (
-        "Metrics without counts (--metric-only) are not read.",
-        "The start is known to a second at best.",
-    )
+    lost: ClassVar[tuple[str, ...]] = ("Metrics without counts (--metric-only) are not read.",)
 
     def sniff(self, head: Head) -> Match:
         """Return YES by title or heading of the text, the keys of the JSON, or a line of the form with separators."""

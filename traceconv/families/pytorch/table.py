@@ -333,7 +333,6 @@ class PytorchTable:
     )
     skips = (OTHER_LINE,)
     lost: ClassVar[tuple[str, ...]] = (
-        "There are no times and no order: it is a summary, not a timeline.",
         "PyTorch prints 100 rows by default, and does not say how many it left out.",
         "Names, shapes and paths are cut to the width of their column; times have three decimals of their unit.",
     )

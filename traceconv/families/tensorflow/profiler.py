@@ -75,10 +75,7 @@ class TensorflowProfiler:
         ("numbers in args, which are text in the file", "arg as number"),
     )
     skips = (EMPTY_EVENT,)
-    lost = (
-        "The exporter stops silently after 1,000,000 events.",
-        "The file does not state when the profile was recorded.",
-    )
+    lost = ("The exporter stops silently after 1,000,000 events.",)
 
     def form(self, head: Head) -> Form:
         """Return which form of a recording a file is: trace.json, or perfetto_trace.json, which JAX makes of it."""

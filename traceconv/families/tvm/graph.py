@@ -389,7 +389,7 @@ class TvmGraph:
     becomes: ClassVar[tuple[tuple[str, str], ...]] = (
         ("node", "row of a table without a timeline: function, inputs, shape, dtype, storage_id, attributes"),
     )
-    lost: ClassVar[tuple[str, ...]] = ("A graph has no times.",)
+    lost: ClassVar[tuple[str, ...]] = ()
     line_up: ClassVar[str] = (
         "Leave it in the folder of the debugger's table or execution trace: these read it themselves, and show flows."
     )

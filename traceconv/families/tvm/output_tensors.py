@@ -209,7 +209,7 @@ class TvmOutputTensors:
     becomes: ClassVar[tuple[tuple[str, str], ...]] = (
         ("tensor", "row of a table without a timeline: node, output, shape, dtype, device, bytes"),
     )
-    lost: ClassVar[tuple[str, ...]] = ("The data of the tensors is never read.", "The file has no times.")
+    lost: ClassVar[tuple[str, ...]] = ("The data of the tensors is never read.",)
     line_up: ClassVar[str] = (
         "Leave it in the folder of the debugger's table or execution trace: these read it themselves, if the "
         "graph is there."

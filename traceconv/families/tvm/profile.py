@@ -260,7 +260,6 @@ class TvmProfile:
     )
     skips = (text.OTHER_LINE,)
     lost: ClassVar[tuple[str, ...]] = (
-        "A report has no times: it is not known when a call ran, and positions are synthetic.",
         "It is not known which calls contain others (Relax VM).",
         "The text does not hold the single calls of a row with Count above 1, nor their order. JSON and CSV have both.",
     )
