@@ -7,7 +7,6 @@ import shlex
 import shutil
 import subprocess
 import sys
-from collections import Counter
 from functools import cache
 from pathlib import Path
 
@@ -16,7 +15,6 @@ import pytest
 
 import traceconv
 from tests import HANG_S
-from tests.answers import compare_runtimes
 from traceconv import cli
 from traceconv import errors as errors_
 from traceconv.families.importer import extras
@@ -46,29 +44,29 @@ def formats_block() -> str:
 
 
 def commands() -> str:
-    """Return the help of each command; options of several commands, with the same text, are described once."""
-    parts, help_pages = [printed(["--help"])], []
-    options: list[tuple[str, list[tuple[str, str]]]] = []
+    """Return the help of each command; an option of several commands, with the same text, is described once."""
+    pages = []
+    users: dict[tuple[str, str], list[str]] = {}
     for name in cli._COMMANDS:
         command = cli.cli.get_command(click.Context(cli.cli, info_name="traceconv"), name)
         assert command is not None
         context = click.Context(command, info_name=f"traceconv {name}")
         given = [param for param in command.params if isinstance(param, click.Option)]
-        records = [record for param in given if (record := param.get_help_record(context))]
-        options.append((name, records))
+        for record in filter(None, (param.get_help_record(context) for param in given)):
+            users.setdefault(record, []).append(name)
         text = click.HelpFormatter(width=110)
         command.format_usage(context, text)
         command.format_help_text(context, text)
-        help_pages.append(text.getvalue())
-    count = Counter(record for _, records in options for record in records)
-    common = [record for record in count if count[record] > 1]
-    parts += ["## Options of several commands", indented(common)]
-    for (name, records), help_page in zip(options, help_pages, strict=True):
-        parts += [f"## `traceconv {name}`", "\n".join(f"    {line}".rstrip() for line in help_page.splitlines())]
-        if own := [record for record in records if record not in common]:
+        pages.append("\n".join(f"    {line}".rstrip() for line in text.getvalue().splitlines()))
+    parts = [printed(["--help"])]
+    for name, page in zip(cli._COMMANDS, pages, strict=True):
+        parts += [f"## `traceconv {name}`", page]
+        if own := [record for record in users if users[record] == [name]]:
             parts.append(indented(own))
-        if also := [record[0].split(" ")[0].rstrip(",") for record in records if record in common]:
-            parts.append(f"{'Also' if own else 'Options'}: {', '.join(f'`{option}`' for option in also)}.")
+    parts.append("## Options of several commands")
+    for names in dict.fromkeys(tuple(names) for names in users.values() if len(names) > 1):
+        heading = ", ".join(f"`{name}`" for name in names)
+        parts += [f"{heading}:", indented([record for record in users if tuple(users[record]) == names])]
     return "\n\n".join(parts)
 
 
@@ -165,11 +163,6 @@ def test_the_table_of_layers(update_golden: bool) -> None:
         check_block(page, "layers", printed(command_in(page, "traceconv report tests/")), update_golden)
 
 
-def test_the_comparison_with_what_runtimes_measure(update_golden: bool) -> None:
-    lines = "\n".join(f"    {line}" for line in compare_runtimes.table(compare_runtimes.RECORDED))
-    check_block(DOCS / "answers.md", "runtimes", lines, update_golden)
-
-
 def test_the_readme_is_short_and_shows_every_command_and_format() -> None:
     text = README.read_text(encoding="utf-8")
     assert len(text.splitlines()) <= 180
@@ -177,10 +170,19 @@ def test_the_readme_is_short_and_shows_every_command_and_format() -> None:
     assert [name for name in importers() if f"`{name}`" not in text] == []
 
 
+def headings(page: Path) -> set[str]:
+    """Return the anchors of the headings of a page, as GitHub makes them."""
+    lines = re.findall(r"^#+ (.*)", page.read_text(encoding="utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", line.lower()).replace(" ", "-") for line in lines}
+
+
 def test_links_lead_somewhere_and_the_index_names_every_page() -> None:
     for document in (README, ROOT / "CONTRIBUTING.md", *DOCS.glob("*.md")):
-        for target in re.findall(r"\]\(([^)#]+)[^)]*\)", document.read_text(encoding="utf-8")):
-            assert "://" in target or (document.parent / target).exists(), f"{document.name}: {target}"
+        for target, heading in re.findall(r"\]\(([^)#]*)#?([^)]*)\)", document.read_text(encoding="utf-8")):
+            if "://" not in target:
+                page = document.parent / target if target else document
+                assert page.exists(), f"{document.name}: {target}"
+                assert not heading or heading in headings(page), f"{document.name}: {target}#{heading}"
     index = (DOCS / "README.md").read_text(encoding="utf-8")
     assert [page.name for page in DOCS.glob("*.md") if f"({page.name})" not in index and page.name != "README.md"] == []
 
