@@ -110,7 +110,7 @@ class Picture:
 
     def converted(self) -> str:
         """The section of a format, whose input is named instead of the command."""
-        return f"### {self.name}\n\n{self.text} Input: `{self.command.split()[2]}`\n\n{self.shown}"
+        return f"### {self.name}\n\n{self.text} `{self.command.split()[2]}`\n\n{self.shown}"
 
     @property
     def shown(self) -> str:

@@ -58,7 +58,7 @@ def commands() -> str:
         command.format_usage(context, text)
         command.format_help_text(context, text)
         pages.append("\n".join(f"    {line}".rstrip() for line in text.getvalue().splitlines()))
-    parts = [printed(["--help"])]
+    parts = []
     for name, page in zip(cli._COMMANDS, pages, strict=True):
         parts += [f"## `traceconv {name}`", page]
         if own := [record for record in users if users[record] == [name]]:

@@ -51,7 +51,7 @@ from traceconv.families.perf.container import (
     text_of,
 )
 from traceconv.families.perf.events import NO_STACK, PerfTracks, Place, Task, task_in
-from traceconv.families.perf.header import NO_CPU_HELP, PERF_CLOCK, PERF_MARKS, is_possible_pair, marks_of_perf
+from traceconv.families.perf.header import LINE_UP, NO_CPU_HELP, PERF_CLOCK, PERF_MARKS, is_possible_pair, marks_of_perf
 from traceconv.families.perf.header import Header as PrintedHeader
 from traceconv.io import progress
 from traceconv.io.limits import Unpacked
@@ -628,12 +628,7 @@ class PerfData:
         "A recording in a folder (perf record --threads) is not read.",
         NO_CPU_HELP,
     )
-    line_up: ClassVar[str] = (
-        "Record with -k CLOCK_MONOTONIC. The header then holds readings of it and of the wall clock, which "
-        "align the recording with files on either. No other tool reads perf's default clock (without -k). If "
-        "another file is on CLOCK_MONOTONIC or relates it to the wall clock, --clock FILE=monotonic places it, to "
-        "within 10 ms and 500 ppm of the time since boot (2 s per hour)."
-    )
+    line_up: ClassVar[str] = LINE_UP
 
     def form(self, head: Head) -> Form:
         """Return the first form of a recording: the recording itself."""

@@ -97,6 +97,13 @@ NO_CPU_HELP = (
     "their event. Perfetto v52 still shows a row `Cpu 0 EVENT (CPU not known)`, without values."
 )
 
+#: How to align recordings of perf.
+LINE_UP = (
+    "Record with -k CLOCK_MONOTONIC: the header then relates it to the wall clock. No other tool reads perf's default "
+    "clock: if another file is on CLOCK_MONOTONIC or relates it to the wall clock, --clock FILE=monotonic places it to "
+    "within 10 ms and 500 ppm of the time since boot (2 s per hour)."
+)
+
 #: The clock domains by clockid_t of Linux.
 _CLOCKS = {0: REALTIME, 1: MONOTONIC, 4: MONOTONIC_RAW, 7: BOOTTIME, 11: TAI}
 #: The latest time of the wall clock (2084), and the greatest difference of clocks since 1970, ns.
@@ -677,12 +684,7 @@ class PerfJson:
         "The names of events and the periods are not in the file: each sample counts 1.",
         "Lost events, switches and other records of the recording are not in the file.",
     )
-    line_up: ClassVar[str] = (
-        "Record with -k CLOCK_MONOTONIC. The headers then hold readings of it and of the wall clock, which "
-        "align the file with files on either. No other tool reads perf's default clock (without -k). If "
-        "another file is on CLOCK_MONOTONIC or relates it to the wall clock, --clock FILE=monotonic places it, to "
-        "within 10 ms and 500 ppm of the time since boot (2 s per hour)."
-    )
+    line_up: ClassVar[str] = LINE_UP
 
     def form(self, head: Head) -> Form:
         """Return the second form of a recording: a conversion of all events."""

@@ -62,6 +62,7 @@ from traceconv.families.perf.events import (
 )
 from traceconv.families.perf.header import (
     CLOCK_NAMES,
+    LINE_UP,
     NO_CPU_HELP,
     PAIR_BOUND_NS,
     PERF_CLOCK,
@@ -572,11 +573,8 @@ class PerfScript:
         "perf script --header --ns -F comm,pid,tid,cpu,time,event,period,ip,sym,symoff,dso > perf.script.txt"
     )
     line_up: ClassVar[str] = (
-        "Record with -k CLOCK_MONOTONIC and print with --header. The header then names the clock and relates "
-        "it to the wall clock. No other tool reads perf's default clock (without -k). If another file is on "
-        "CLOCK_MONOTONIC or relates it to the wall clock, --clock FILE=monotonic places it, to within 10 ms and 500 "
-        "ppm of the time since boot (2 s per hour). Or use --offset, or let the samples align it, if another file has "
-        "slices of a sampled thread over some seconds."
+        f"Print with --header. {LINE_UP} Samples also align it, if another file has slices of a sampled thread over "
+        "some seconds."
     )
     becomes: ClassVar[tuple[tuple[str, str], ...]] = (
         ("sample with its call stack", "call stack sample of its thread, with its CPU, weighted with the period"),
