@@ -29,7 +29,7 @@ from traceconv.model.diagnostics import (
     Diagnostics,
     ProblemKind,
     Severity,
-    declare,
+    noted,
 )
 from traceconv.model.drawable import END_NEVER_SET, IMPOSSIBLE_CPU, NEGATIVE_DURATION, OUT_OF_RANGE
 from traceconv.model.dump import dump
@@ -662,7 +662,7 @@ def test_a_line_about_a_file_does_not_repeat_its_name_at_places() -> None:
 
 def test_codes_have_one_owner() -> None:
     with pytest.raises(ValueError, match="declared twice"):
-        declare(UNENDED.name, ProblemKind.NOTED, "again")
+        noted(UNENDED.name, "again")
     assert DECLARED[UNENDED.name] is UNENDED
 
 

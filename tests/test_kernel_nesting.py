@@ -52,7 +52,9 @@ def test_first_crossing(rows: list[tuple[int, int, int, int]], depth: int) -> No
 def _all_nest(slices: Slices, stop: int) -> bool:
     """Whether on each track the slices before `stop` nest."""
     bounds = [0, *(np.flatnonzero(np.diff(slices.track[:stop])) + 1).tolist(), stop]
-    return all(lanes._nests(slices, first, end) for first, end in itertools.pairwise(bounds))
+    return all(
+        lanes._first_crossing(slices, first, end, lanes.MAX_DEPTH) == end for first, end in itertools.pairwise(bounds)
+    )
 
 
 @settings(deadline=None)

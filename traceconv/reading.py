@@ -25,7 +25,7 @@ from traceconv.io.log_collectors import Collected, Stream, collected
 from traceconv.io.source import Source
 from traceconv.io.spill import Memory, give_back
 from traceconv.model.builder import Builder
-from traceconv.model.diagnostics import UNREAD_LINES, ProblemKind, declare
+from traceconv.model.diagnostics import UNREAD_LINES, lost, noted
 from traceconv.model.drawable import shorten
 from traceconv.model.dump import as_recorded
 from traceconv.model.event_tables import Enough
@@ -35,20 +35,14 @@ from traceconv.model.trace import Trace
 from traceconv.model.trace_inputs import join_streams
 from traceconv.model.track_table import NO_TRACK
 
-NO_DATA = declare(
-    "source.no_data", ProblemKind.NOTED, "the input holds no events and nothing else that could be drawn or kept"
-)
-DAMAGED = declare(
+NO_DATA = noted("source.no_data", "the input holds no events and nothing else that could be drawn or kept")
+DAMAGED = lost(
     "source.damaged",
-    ProblemKind.LOST,
     "the compressed file is cut off or damaged: what could be unpacked before that was read",
 )
-LONG_LINE = declare(
-    "source.long_line", ProblemKind.LOST, "a line is longer than --max-length allows: it was passed over"
-)
-REFUSED = declare(
+LONG_LINE = lost("source.long_line", "a line is longer than --max-length allows: it was passed over")
+REFUSED = lost(
     "streams.refused",
-    ProblemKind.LOST,
     "the lines of one writer of the log could not be read, those of others could",
 )
 

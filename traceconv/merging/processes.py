@@ -31,7 +31,7 @@ from traceconv.align.identity import Span, Together, Why, gap
 from traceconv.io.shown import Counted
 from traceconv.model.args import with_more_args
 from traceconv.model.columns import I64, occurring
-from traceconv.model.diagnostics import ProblemKind, declare
+from traceconv.model.diagnostics import noted
 from traceconv.model.layout import drop_unused_tracks, renumbered, sort_events
 from traceconv.model.numbers import EVER
 from traceconv.model.source_info import SourceInfo
@@ -40,9 +40,8 @@ from traceconv.model.track_table import NO_TRACK, Track, TrackId, TrackKind, Tra
 
 # -- shared processes and threads -----------------------------------------------------------------------------------
 
-SAME_PID = declare(
+SAME_PID = noted(
     "merge.same_pid",
-    ProblemKind.NOTED,
     "another input has a process of the same pid at the same time; they were kept apart, since "
     "no input shows that both pids are of one machine and one pid namespace; if they are: --same-machine",
 )
@@ -327,9 +326,8 @@ def _in_tree_order(trace: Trace) -> Trace:
 
 # -- tables of sums -------------------------------------------------------------------------------------------------
 
-COUNTS_DIFFER = declare(
+COUNTS_DIFFER = noted(
     "merge.rows_and_slices_differ",
-    ProblemKind.NOTED,
     "a name has more or fewer rows than slices, so it is not known which belong together: the rows stay in their table",
 )
 

@@ -20,7 +20,7 @@ from traceconv.io.spill import Memory
 from traceconv.model.args import AnyArgs, join_args
 from traceconv.model.clocks import NO_TIME, ClockDomain, ClockSnapshot
 from traceconv.model.columns import I32, I64, U8
-from traceconv.model.diagnostics import Balance, Code, ProblemKind, declare
+from traceconv.model.diagnostics import Balance, Code, lost, repaired
 from traceconv.model.drawable import (
     LeftOut,
     beyond,
@@ -43,9 +43,8 @@ from traceconv.writers.metadata import is_output, ranks_of_inputs
 
 Numbers = Sequence[int] | I64 | I32
 
-NOT_A_NUMBER = declare(
+NOT_A_NUMBER = lost(
     "counter.not_a_number",
-    ProblemKind.LOST,
     "a counter value is infinite, too large for a double, or not a number: it was left out",
 )
 
@@ -198,9 +197,8 @@ TOTALS_ENDING = " (no timeline)"
 _TOTALS_HELP = "The rows have no times: they stand in the order of the table, 1 µs apart."
 _LEAST, _MOST = -(2**63), 2**63 - 1
 
-IMPOSSIBLE_WEIGHT = declare(
+IMPOSSIBLE_WEIGHT = repaired(
     "sample.impossible_weight",
-    ProblemKind.REPAIRED,
     "the weight of a sample exceeds 64 bits: it was kept with the largest possible weight",
 )
 

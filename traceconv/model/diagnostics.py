@@ -13,6 +13,7 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from typing import Protocol
 
 import msgspec
 
@@ -215,45 +216,22 @@ class Code(msgspec.Struct, frozen=True):
 DECLARED: dict[str, Code] = {}
 
 
-def declare(name: str, kind: ProblemKind, help: str, *, quiet: bool = False) -> Code:
-    """Declare a problem of a conversion.
-
-    Args:
-        name: see `Code`.
-        kind: what happens to the data.
-        help: see `Code`.
-        quiet: whether only `--verbose` shows it, as it is ordinary; not allowed for lost data.
-
-    Raises:
-        ValueError: the name is taken.
-    """
-    shown = Severity.INFO if quiet else Severity.NOTICE
-    return register(Code(name, Severity.DATA_LOSS if kind is ProblemKind.LOST else shown, help, kind))
+class _Declare(Protocol):
+    def __call__(self, name: str, help: str, *, quiet: bool = False) -> Code: ...
 
 
-def lost(name: str, help: str) -> Code:
-    """Declare a problem of kind LOST. Raises ValueError if the name is taken."""
-    return declare(name, ProblemKind.LOST, help)
+def _of_kind(kind: ProblemKind) -> _Declare:
+    """Return the function that declares problems of a kind."""
+
+    def declare(name: str, help: str, *, quiet: bool = False) -> Code:
+        """Declare a problem of a conversion; if `quiet`, only `--verbose` shows it. ValueError if the name is taken."""
+        shown = Severity.INFO if quiet else Severity.NOTICE
+        return register(Code(name, Severity.DATA_LOSS if kind is ProblemKind.LOST else shown, help, kind))
+
+    return declare
 
 
-def absent(name: str, help: str, *, quiet: bool = False) -> Code:
-    """Declare a problem of kind ABSENT. Raises ValueError if the name is taken."""
-    return declare(name, ProblemKind.ABSENT, help, quiet=quiet)
-
-
-def repaired(name: str, help: str, *, quiet: bool = False) -> Code:
-    """Declare a problem of kind REPAIRED. Raises ValueError if the name is taken."""
-    return declare(name, ProblemKind.REPAIRED, help, quiet=quiet)
-
-
-def skipped(name: str, help: str, *, quiet: bool = False) -> Code:
-    """Declare a problem of kind SKIPPED. Raises ValueError if the name is taken."""
-    return declare(name, ProblemKind.SKIPPED, help, quiet=quiet)
-
-
-def noted(name: str, help: str, *, quiet: bool = False) -> Code:
-    """Declare a problem of kind NOTED. Raises ValueError if the name is taken."""
-    return declare(name, ProblemKind.NOTED, help, quiet=quiet)
+lost, absent, repaired, skipped, noted = map(_of_kind, ProblemKind)
 
 
 def register(code: Code) -> Code:

@@ -42,7 +42,7 @@ from msgspec import Struct
 from traceconv.model.args import AnyArgs, Args, as_bytes, join_args
 from traceconv.model.clocks import SINCE_BOOT, UNIX_TIMES, ClockDomain, ClockSnapshot, Zero, looks_like_unix_time
 from traceconv.model.columns import I32, I64, chunks, distinct_values, occurring, utf8
-from traceconv.model.diagnostics import KEPT_PLACES, ProblemKind, absent, declare
+from traceconv.model.diagnostics import KEPT_PLACES, absent, lost, repaired
 from traceconv.model.marks import NO_MARKS, FormatMarks
 from traceconv.model.numbers import LIMIT_NS
 from traceconv.model.source_info import SourceInfo
@@ -53,27 +53,24 @@ if TYPE_CHECKING:
 
 # -- times and CPUs out of range --------------------------------------------------------------------------------------
 
-NEGATIVE_DURATION = declare(
+NEGATIVE_DURATION = repaired(
     "slice.negative_duration",
-    ProblemKind.REPAIRED,
     "a duration is below zero (the clock stepped back): drawn with length 0, the value is kept in the args",
 )
 END_NEVER_SET = absent(
     "slice.end_never_set",
     "the end of a slice was never set, so its duration leads to 0: drawn with length 0 and marked `unfinished`",
 )
-OUT_OF_RANGE = declare(
+OUT_OF_RANGE = repaired(
     "time.out_of_range",
-    ProblemKind.REPAIRED,
     "a time or duration is beyond 146 years: drawn at that limit; slices and instants keep the value in the args",
 )
 
 #: The trace processor ends itself at a CPU beyond these (kMaxCpusPerMachine in its cpu_tracker.h, v52). Linux for x86
 #: has at most 8,192 (CONFIG_NR_CPUS).
 MOST_CPUS = 4096
-IMPOSSIBLE_CPU = declare(
+IMPOSSIBLE_CPU = repaired(
     "sample.impossible_cpu",
-    ProblemKind.REPAIRED,
     f"a sample names a CPU beyond the {MOST_CPUS:,} that Perfetto draws: its CPU counts as not known",
 )
 
@@ -143,12 +140,8 @@ def _limited(ts: int) -> int:
 
 # -- long names and args ----------------------------------------------------------------------------------------------
 
-LONG_NAME = declare(
-    "source.long_name", ProblemKind.LOST, "a name is longer than --max-length allows: it was cut to that length"
-)
-LONG_ARG = declare(
-    "source.long_arg", ProblemKind.LOST, "an arg of an event is longer than --max-length allows: it was left out"
-)
+LONG_NAME = lost("source.long_name", "a name is longer than --max-length allows: it was cut to that length")
+LONG_ARG = lost("source.long_arg", "an arg of an event is longer than --max-length allows: it was left out")
 
 _SHOWN = 60
 _members = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode

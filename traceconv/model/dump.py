@@ -53,35 +53,26 @@ def _lines(trace: Trace) -> Iterator[str]:
         yield f"metadata {key} = {json.dumps(value, ensure_ascii=False, sort_keys=True)}"
     for number, track in enumerate(trace.tracks):
         yield f"{_KINDS[track.kind]} {number}{_track(track)}"
-    yield from _slices(trace)
+    for row in range(len(trace.slices.ts)):
+        yield f"slice {row}: {trace.slices.ts[row]} +{trace.slices.dur[row]} {_event(trace, trace.slices, row)}"
     yield from _collectives(trace)
-    yield from _instants(trace)
-    yield from _counters(trace)
-    yield from _flows(trace)
-    yield from _samples(trace)
-    yield from _logs(trace)
+    for row in range(len(trace.instants.ts)):
+        yield f"instant {trace.instants.ts[row]} {_event(trace, trace.instants, row)}"
+    for line, table in ((_counter, trace.counters), (_flow, trace.flows), (_sample, trace.samples), (_log, trace.logs)):
+        yield from (f"{line(trace, row)} @{origin}" for row, origin in enumerate(table.origin.tolist()))
 
 
 def _track(track: Track) -> str:
     words = [f" {track.name!r}"]
     if track.parent != NO_TRACK:
         words.append(f"in {track.parent}")
-    for name in ("pid", "tid", "rank"):
-        if getattr(track, name) is not None:
-            words.append(f"{name}={getattr(track, name)}")
-    if track.unit:
-        words.append(f"unit={track.unit}")
-    if track.doubts:
-        words.append(f"doubts={list(track.doubts)}")
-    if track.labels:
-        words.append(f"labels={list(track.labels)}")
-    if track.clock:
-        words.append(f"clock={track.clock}")
+    words += [f"{name}={value}" for name in ("pid", "tid", "rank") if (value := getattr(track, name)) is not None]
+    words += [f"unit={track.unit}"] if track.unit else []
+    words += [f"{name}={list(texts)}" for name in ("doubts", "labels") if (texts := getattr(track, name))]
+    words += [f"clock={track.clock}"] if track.clock else []
     if track.lane_of != NO_TRACK:
         words.append(f"lane of {track.lane_of}")
-    if track.description:
-        words.append(f"({track.description})")
-    return " ".join(words)
+    return " ".join([*words, f"({track.description})"] if track.description else words)
 
 
 def _name(trace: Trace, name: int, category: int) -> str:
@@ -93,17 +84,11 @@ def _args(trace: Trace, at: int, length: int) -> str:
     return f" {' '.join(trace.args.get(at, length).decode().split())}" if length else ""
 
 
-def _what(trace: Trace, table: Slices | Instants, row: int) -> str:
+def _event(trace: Trace, table: Slices | Instants, row: int) -> str:
     """Return the end of the line of an event, from its track on."""
     name = _name(trace, table.name[row], table.category[row])
     args = _args(trace, table.args_at[row], table.args_len[row])
     return f"on {table.track[row]} {name}{args} @{table.origin[row]}"
-
-
-def _slices(trace: Trace) -> Iterator[str]:
-    table = trace.slices
-    for row in range(len(table.ts)):
-        yield f"slice {row}: {table.ts[row]} +{table.dur[row]} {_what(trace, table, row)}"
 
 
 def _collectives(trace: Trace) -> Iterator[str]:
@@ -118,47 +103,36 @@ def _collectives(trace: Trace) -> Iterator[str]:
         yield f"collective {one.row}: {one.kind}{ends} of {ranks}{group and f' in {group}'}{number}{sizes}"
 
 
-def _instants(trace: Trace) -> Iterator[str]:
-    table = trace.instants
-    for row in range(len(table.ts)):
-        yield f"instant {table.ts[row]} {_what(trace, table, row)}"
-
-
-def _counters(trace: Trace) -> Iterator[str]:
+def _counter(trace: Trace, row: int) -> str:
     table = trace.counters
-    for row in range(len(table.ts)):
-        value = table.integer[row] if table.is_integer[row] else repr(float(table.value[row]))
-        yield f"counter {table.ts[row]} on {table.track[row]} = {value} @{table.origin[row]}"
+    value = table.integer[row] if table.is_integer[row] else repr(float(table.value[row]))
+    return f"counter {table.ts[row]} on {table.track[row]} = {value}"
 
 
-def _flows(trace: Trace) -> Iterator[str]:
+def _flow(trace: Trace, row: int) -> str:
     table = trace.flows
-    for row in range(len(table.from_slice)):
-        what = _name(trace, table.name[row], table.category[row])
-        yield f"flow {table.from_slice[row]} -> {table.to_slice[row]} {what} @{table.origin[row]}"
+    what = _name(trace, table.name[row], table.category[row])
+    return f"flow {table.from_slice[row]} -> {table.to_slice[row]} {what}"
 
 
-def _samples(trace: Trace) -> Iterator[str]:
+def _sample(trace: Trace, row: int) -> str:
     table = trace.samples
-    for row in range(len(table.ts)):
-        frames: list[str] = []
-        frame = int(table.stack[row])
-        while frame >= 0:
-            frames.append(trace.frames[frame].name)
-            frame = trace.frames[frame].parent
-        what = f"{trace.strings[table.name[row]]!r} {' < '.join(frames)} x{table.weight[row]}"
-        cpu = f" cpu {table.cpu[row]}" if table.cpu[row] != NO_CPU else ""
-        yield f"sample {table.ts[row]} on {table.track[row]} {what}{cpu} @{table.origin[row]}"
+    frames: list[str] = []
+    frame = int(table.stack[row])
+    while frame >= 0:
+        frames.append(trace.frames[frame].name)
+        frame = trace.frames[frame].parent
+    what = f"{trace.strings[table.name[row]]!r} {' < '.join(frames)} x{table.weight[row]}"
+    cpu = f" cpu {table.cpu[row]}" if table.cpu[row] != NO_CPU else ""
+    return f"sample {table.ts[row]} on {table.track[row]} {what}{cpu}"
 
 
-def _logs(trace: Trace) -> Iterator[str]:
+def _log(trace: Trace, row: int) -> str:
     table = trace.logs
-    for row in range(len(table.ts)):
-        level = Level(table.level[row]).name.lower()
-        source = f" [{trace.strings[table.source[row]]}]" if trace.strings[table.source[row]] else ""
-        args = _args(trace, table.args_at[row], table.args_len[row])
-        text = trace.strings[table.text[row]]
-        yield f"log {table.ts[row]} on {table.track[row]} {level}{source} {text!r}{args} @{table.origin[row]}"
+    level = Level(table.level[row]).name.lower()
+    source = f" [{trace.strings[table.source[row]]}]" if trace.strings[table.source[row]] else ""
+    args = _args(trace, table.args_at[row], table.args_len[row])
+    return f"log {table.ts[row]} on {table.track[row]} {level}{source} {trace.strings[table.text[row]]!r}{args}"
 
 
 # -- names in pictures ------------------------------------------------------------------------------------------------

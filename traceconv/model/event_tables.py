@@ -19,12 +19,12 @@ import numpy.typing as npt
 from traceconv import kernel
 from traceconv.io.spill import Memory, forget
 from traceconv.model.args import AnyArgs, Args, as_bytes, join_args
-from traceconv.model.columns import I32, I64, U8, Column, Strings, chunks, finished, stable_order
-from traceconv.model.diagnostics import JOINED_ENDS, ProblemKind, declare
+from traceconv.model.columns import I32, I64, Column, Strings, chunks, finished, stable_order
+from traceconv.model.diagnostics import JOINED_ENDS, absent, repaired
 from traceconv.model.drawable import possible_slice
 from traceconv.model.numbers import LIMIT_NS
 from traceconv.model.source_info import SourceInfo
-from traceconv.model.trace import TABLES, TIMED, Instants, Logs, SliceId, column_types
+from traceconv.model.trace import TABLES, TIMED, SliceId, column_types
 from traceconv.model.track_table import Tracks
 
 # -- starts and ends --------------------------------------------------------------------------------------------------
@@ -32,15 +32,15 @@ from traceconv.model.track_table import Tracks
 _UNNAMED = 0  # the interned string ""
 #: At most this many marks are Python integers at a time.
 _CHUNK = 1 << 13
-_TYPES: dict[str, Any] = {
+_MARK_TYPES: dict[str, Any] = {
     "track": np.int32,
     "ts": np.int64,
-    "at": np.int64,
     "is_begin": np.uint8,
     "name": np.int32,
     "category": np.int32,
     "args_at": np.int64,
     "args_len": np.int32,
+    "at": np.int64,
 }
 
 
@@ -73,10 +73,10 @@ class Marks:
     category: memoryview
     args_at: memoryview
     args_len: memoryview
-    _is_begin: memoryview
 
     def __init__(self) -> None:
-        self.columns = {name: Column(dtype) for name, dtype in _TYPES.items()}
+        self.columns = {name: Column(dtype) for name, dtype in _MARK_TYPES.items()}
+        self._arrays: dict[str, npt.NDArray[Any]] = {}
         self._mappings: tuple[mmap.mmap, ...] = ()
 
     def __len__(self) -> int:
@@ -85,43 +85,28 @@ class Marks:
     def add(
         self, track: int, ts: int, is_begin: bool, name: int, category: int, args: tuple[int, int], at: int
     ) -> None:
-        """Add a mark, in input order; `args` holds the position and length of its args.
+        """Add a mark, in input order; `args` holds the position and length of its args. TypeError for a float `ts`."""
+        self.columns["ts"].append(ts)
+        self.columns["track"].append(track)
+        self.columns["is_begin"].append(is_begin)
+        self.columns["name"].append(name)
+        self.columns["category"].append(category)
+        self.columns["args_at"].append(args[0])
+        self.columns["args_len"].append(args[1])
+        self.columns["at"].append(at)
 
-        Raises:
-            TypeError: the time is not an integer.
-        """
-        columns = self.columns
-        columns["ts"].append(ts)
-        columns["track"].append(track)
-        columns["at"].append(at)
-        columns["is_begin"].append(is_begin)
-        columns["name"].append(name)
-        columns["category"].append(category)
-        columns["args_at"].append(args[0])
-        columns["args_len"].append(args[1])
-
-    def extend(
-        self, track: I32, ts: I64, is_begin: U8, name: I32, category: I32, args_at: I64, args_len: I32, at: I64
-    ) -> None:
-        """Add many marks, in input order."""
-        columns = self.columns
-        columns["ts"].put(ts)
-        columns["track"].put(track)
-        columns["at"].put(at)
-        columns["is_begin"].put(is_begin)
-        columns["name"].put(name)
-        columns["category"].put(category)
-        columns["args_at"].put(args_at)
-        columns["args_len"].put(args_len)
+    def extend(self, *values: npt.NDArray[Any]) -> None:
+        """Add many marks, in input order, given as values of all columns in their order."""
+        for column, added in zip(self.columns.values(), values, strict=True):
+            column.put(added)
 
     def settle(self) -> None:
         """Finish adding: the columns can be read from here on."""
         columns = list(self.columns.values())
         arrays, self._mappings = finished(columns, in_file=any(column.is_spilled for column in columns))
-        by_column = {name: values.data for name, values in zip(self.columns, arrays, strict=True)}
-        self.track, self.ts, self.at = by_column["track"], by_column["ts"], by_column["at"]
-        self.name, self.category, self._is_begin = by_column["name"], by_column["category"], by_column["is_begin"]
-        self.args_at, self.args_len = by_column["args_at"], by_column["args_len"]
+        self._arrays = dict(zip(self.columns, arrays, strict=True))
+        for name, values in self._arrays.items():
+            setattr(self, name, values.data)
 
     def forget(self) -> None:
         """Drop the resident pages of columns in files."""
@@ -130,17 +115,13 @@ class Marks:
 
     def plain_pairs(self, begin: I64, end: I64) -> tuple[npt.NDArray[Any], ...]:
         """Return the columns of the slices of complete pairs."""
-        ts = np.frombuffer(self.ts, np.int64)
-        return (
-            ts[begin],
-            ts[end] - ts[begin],
-            np.frombuffer(self.track, np.int32)[begin],
-            np.frombuffer(self.name, np.int32)[begin],
-            np.frombuffer(self.category, np.int32)[begin],
-            np.frombuffer(self.args_at, np.int64)[begin],
-            np.frombuffer(self.args_len, np.int32)[begin],
-            np.frombuffer(self.at, np.int64)[begin],
-        )
+        ts = self._arrays["ts"]
+        others = ("track", "name", "category", "args_at", "args_len", "at")
+        return ts[begin], ts[end] - ts[begin], *(self._arrays[name][begin] for name in others)
+
+    def without_args(self, rows: I64) -> npt.NDArray[np.bool_]:
+        """Return a mask of the rows that have no args."""
+        return self._arrays["args_len"][rows] == 0  # type: ignore[no-any-return]
 
     def span(self) -> tuple[int, ...]:
         """Return the first and the last time (ns) of all marks, before `settle`; empty without marks."""
@@ -149,16 +130,15 @@ class Marks:
 
     def pairs(self) -> Pairs:
         """Return all pairs, by track and in the order of ends; then the starts without an end, outermost first."""
-        columns = np.frombuffer(self.track, np.int32), np.frombuffer(self._is_begin, np.uint8)
-        names = np.frombuffer(self.name, np.int32)
-        keys = np.frombuffer(self.at, np.int64), np.frombuffer(self.ts, np.int64), columns[0]
-        order = stable_order(keys, self.forget).astype(np.int64)
+        order = stable_order([self._arrays[key] for key in ("at", "ts", "track")], self.forget).astype(np.int64)
+        columns = [self._arrays[key] for key in ("track", "is_begin", "name")]
+        names = columns[2]
         nesting = kernel.module("nesting")
         if nesting is None:
-            begin, end = _pair(order, *columns, names)
+            begin, end = _pair(order, *columns)
         else:
             begin, end = np.empty((2, len(order)), np.int64)
-            count = nesting.pair(order, *columns, names, 1 + int(np.max(names, initial=0)), _UNNAMED, begin, end)
+            count = nesting.pair(order, *columns, 1 + int(np.max(names, initial=0)), _UNNAMED, begin, end)
             begin, end = begin[:count], end[:count]
         del order
         misnamed = np.zeros(len(begin), bool)
@@ -261,9 +241,11 @@ class Tables:
         self.columns = {
             table: {name: Column(dtype) for name, dtype in column_types(cls).items()} for table, cls in TABLES.items()
         }
-        names = column_types(Instants)
-        self._named = {table: [self.columns[table][name] for name in names] for table in ("slices", "instants")}
-        self._logs = [self.columns["logs"][name] for name in column_types(Logs)]
+        # What these tables have besides a duration or a level, in order.
+        self._shared = {
+            table: [column for name, column in self.columns[table].items() if name not in ("dur", "level")]
+            for table in ("slices", "instants", "logs")
+        }
         self.tracks = Tracks()
         self.marks = Marks()
         self.slice_count = self._rows = 0
@@ -286,8 +268,14 @@ class Tables:
         return self._strings.for_reading()
 
     def put(self, table: str, ts: int, track: int, name: int, category: int, args: tuple[int, int], at: int) -> None:
-        """Add an instant, or a slice without its duration; `args` holds the position and length of its args."""
-        to_ts, to_track, to_name, to_category, to_args_at, to_args_len, to_origin = self._named[table]
+        """Add an instant, a slice without its duration, or a log entry without its level.
+
+        Args:
+            name: that of an instant or slice; the text of a log entry.
+            category: that of an instant or slice; the source of a log entry.
+            args: the position and length of its args.
+        """
+        to_ts, to_track, to_name, to_category, to_args_at, to_args_len, to_origin = self._shared[table]
         to_ts.append(ts)
         to_track.append(track)
         to_name.append(name)
@@ -308,16 +296,8 @@ class Tables:
 
     def put_log(self, ts: int, track: int, level: int, text: int, source: int, args: tuple[int, int], at: int) -> None:
         """Add a log entry; `args` is as in `put`."""
-        to_ts, to_track, to_level, to_text, to_source, to_args_at, to_args_len, to_origin = self._logs
-        to_ts.append(ts)
-        to_track.append(track)
-        to_level.append(level)
-        to_text.append(text)
-        to_source.append(source)
-        to_args_at.append(args[0])
-        to_args_len.append(args[1])
-        to_origin.append(at)
-        self.added(1)
+        self.columns["logs"]["level"].append(level)
+        self.put("logs", ts, track, text, source, args, at)
 
     def stop_at(self, rows: int) -> None:
         """Make the tables raise `Enough` when they have this many rows; once, so that they can be finished."""
@@ -495,7 +475,7 @@ class Tables:
         arrays, mappings = finished(columns, in_file=in_file)
         each = iter(arrays)
         tables = {name: cls(**{column: next(each) for column in self.columns[name]}) for name, cls in TABLES.items()}
-        self.columns, self._named = {}, {}
+        self.columns, self._shared = {}, {}
         return tables, mappings
 
 
@@ -504,19 +484,16 @@ class Tables:
 _MANY = 64  # from this many slices on, columns are cheaper than single calls
 _PAIRS_AT_A_TIME = 1 << 13
 
-UNBEGUN_END = declare(
+UNBEGUN_END = absent(
     "slice.end_without_begin",
-    ProblemKind.ABSENT,
     "an end has no start on its track: the recording started inside the slice, so its start is not known",
 )
-UNENDED = declare(
+UNENDED = absent(
     "slice.begin_without_end",
-    ProblemKind.ABSENT,
     "a start has no end: the slice was closed at the last instant of the trace and is marked `unfinished`",
 )
-MISNAMED_END = declare(
+MISNAMED_END = repaired(
     "slice.end_name_differs",
-    ProblemKind.REPAIRED,
     "an end names no open slice of its track: it was taken as the end of the innermost one",
 )
 
@@ -538,9 +515,9 @@ class PairedSlices:
         # Complete pairs are added together.
         is_plain = np.zeros(len(begin), bool)
         if self._is_short:
-            lengths = np.frombuffer(marks.args_len, np.int32)
             for rows in chunks(len(begin)):
-                is_plain[rows] = (begin[rows] >= 0) & (end[rows] >= 0) & ~misnamed[rows] & (lengths[end[rows]] == 0)
+                is_pair = (begin[rows] >= 0) & (end[rows] >= 0) & ~misnamed[rows]
+                is_plain[rows] = is_pair & marks.without_args(end[rows])
         done = 0
         for odd in np.flatnonzero(~is_plain).tolist():
             self._whole(begin[done:odd], end[done:odd])

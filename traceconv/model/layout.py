@@ -38,29 +38,23 @@ from traceconv.model.columns import (
     overlapping_chunks,
     stable_order,
 )
-from traceconv.model.diagnostics import Diagnostics, ProblemKind, declare
+from traceconv.model.diagnostics import Diagnostics, noted, repaired, skipped
 from traceconv.model.trace import NO_CPU, TABLES, TEXTS, TIMED, Slices, Table, Trace, column_types, take
 from traceconv.model.track_table import NO_TRACK, ClockId, TrackId, TrackKind, Tracks
 
 MAX_DEPTH = 500
 
-OVERLAPPING = declare(
+OVERLAPPING = noted(
     "lanes.overlap",
-    ProblemKind.NOTED,
     "slices of one track cross each other: they were put on overflow lanes beside it, with their times unchanged",
     quiet=True,
 )
-TRIMMED = declare(
+TRIMMED = repaired(
     "lanes.trimmed",
-    ProblemKind.REPAIRED,
     "slices ended after the slice around them, by at most the resolution of their clock: they were cut to fit",
 )
-TOO_DEEP = declare(
-    "lanes.too_deep", ProblemKind.NOTED, f"slices nested deeper than {MAX_DEPTH} levels were put on overflow lanes"
-)
-EMPTY_TRACKS = declare(
-    "lanes.empty_track", ProblemKind.SKIPPED, "tracks that the input declares but never uses were left out", quiet=True
-)
+TOO_DEEP = noted("lanes.too_deep", f"slices nested deeper than {MAX_DEPTH} levels were put on overflow lanes")
+EMPTY_TRACKS = skipped("lanes.empty_track", "tracks that the input declares but never uses were left out", quiet=True)
 
 _CUT, _CROSSES, _DEEP = 1, 2, 4
 #: Ends beyond all times, for an empty lane, where any slice fits, and for one of full depth, where none does.
@@ -200,14 +194,14 @@ class _Trimmed(NamedTuple):
 def _split_overlaps(trace: Trace, diagnostics: Diagnostics) -> Trace:
     """Put slices that cross others on lanes, in the columns of the trace itself."""
     slices = trace.slices
-    overlapping = _with_overlaps(trace)
+    overlapping = _tracks_with_overlaps(trace)
     if not overlapping:
         return trace
     tracks = trace.tracks
     added: Tracks | None = None
     trimmed: list[_Trimmed] = []
     for begin, end in overlapping:
-        if _nests(slices, begin, end):
+        if _first_crossing(slices, begin, end, MAX_DEPTH) == end:
             continue
         if added is None:
             added = Tracks(tracks)
@@ -230,7 +224,7 @@ def _split_overlaps(trace: Trace, diagnostics: Diagnostics) -> Trace:
     return trace if added is None else sort_events(trace.with_tables(tracks=added), in_place=True)
 
 
-def _with_overlaps(trace: Trace) -> list[tuple[int, int]]:
+def _tracks_with_overlaps(trace: Trace) -> list[tuple[int, int]]:
     """Return the first row, and the one behind the last, of each track whose slices are not disjoint."""
     slices = trace.slices
     starts, overlaps = [np.zeros(1, np.intp)], [np.empty(0, np.intp)]
@@ -251,21 +245,22 @@ def _trimmed_ns(clock: ClockDomain) -> int:
     return 0 if clock.exact_durations else clock.resolution_ns
 
 
-def _nests(slices: Slices, begin: int, end: int) -> bool:
-    """Return whether the slices of one track, rows begin to end in layout order, nest within MAX_DEPTH."""
+def _first_crossing(slices: Slices, begin: int, end: int, depth: int) -> int:
+    """Return the first of the rows of one track that crosses another slice or is nested too deep; `end` for none."""
     nesting = kernel.module("nesting")
     if nesting is not None:
         columns = map(np.ascontiguousarray, (slices.track, slices.ts, slices.dur))
-        return bool(nesting.first_crossing(*columns, begin, end, MAX_DEPTH) == end)
+        return int(nesting.first_crossing(*columns, begin, end, depth))
     open_ends: list[int] = []
     starts = slices.ts[begin:end]
-    for start, stop in zip(starts.tolist(), (starts + slices.dur[begin:end]).tolist(), strict=True):
+    ends = starts + slices.dur[begin:end]
+    for row, (start, stop) in enumerate(zip(starts.tolist(), ends.tolist(), strict=True), begin):
         while open_ends and open_ends[-1] <= start:
             open_ends.pop()
-        if open_ends and (stop > open_ends[-1] or len(open_ends) >= MAX_DEPTH):
-            return False
+        if open_ends and (stop > open_ends[-1] or len(open_ends) >= depth):
+            return row
         open_ends.append(stop)
-    return True
+    return end
 
 
 def _assign(new_ts: I64, new_ends: I64, resolution: int) -> _Lanes:
@@ -475,8 +470,6 @@ def _with_tracks(trace: Trace, numbers: I64) -> Trace:
 
 # -- rules ------------------------------------------------------------------------------------------------------------
 
-_ANY_DEPTH = 1 << 10
-
 
 class InvalidTrace(AssertionError):
     """A trace breaks a rule of the representation, which the argument names."""
@@ -577,43 +570,10 @@ def _require_of_tracks(trace: Trace, rule: str, holds: npt.NDArray[np.bool_]) ->
         raise InvalidTrace(f"track {number} ({trace.tracks[number].name!r}): {rule}")
 
 
-def _nest_surely(slices: Slices) -> bool:
-    """Return True if the compiled kernel finds that all slices nest; False if not, or without the kernel."""
-    nesting = kernel.module("nesting")
-    if nesting is None:
-        return False
-    count = len(slices.ts)
-    columns = map(np.ascontiguousarray, (slices.track, slices.ts, slices.dur))
-    return bool(nesting.first_crossing(*columns, 0, count, _ANY_DEPTH) == count)
-
-
-def _follow(slices: Slices, rows: slice) -> bool:
-    """Return whether each slice of these rows ends before the next one starts, or is the last one of its track."""
-    track, ts, dur = slices.track[rows], slices.ts[rows], slices.dur[rows]
-    return bool(np.all((track[1:] > track[:-1]) | (ts[1:] >= ts[:-1] + dur[:-1])))
-
-
 def _check_nesting(trace: Trace) -> None:
     """Check that each slice ends no later than the slice around it. Raises InvalidTrace."""
     slices = trace.slices
-    for rows in overlapping_chunks(len(slices.ts)):
-        if not _follow(slices, rows):
-            break
-        trace.forget()
-    else:
-        return
-    if _nest_surely(slices):
-        return
-    ends = slices.ts + slices.dur
-    open_ends: list[int] = []
-    on_track = -1
-    for row, (track, start, end) in enumerate(
-        zip(slices.track.tolist(), slices.ts.tolist(), ends.tolist(), strict=True)
-    ):
-        if track != on_track:
-            on_track, open_ends = track, []
-        while open_ends and open_ends[-1] <= start:
-            open_ends.pop()
-        if open_ends and end > open_ends[-1]:
-            raise InvalidTrace(f"slice {row} crosses the slice around it on track {track}")
-        open_ends.append(end)
+    for begin, end in _tracks_with_overlaps(trace):
+        row = _first_crossing(slices, begin, end, end - begin)
+        if row < end:
+            raise InvalidTrace(f"slice {row} crosses the slice around it on track {slices.track[row]}")

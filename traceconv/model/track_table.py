@@ -90,11 +90,6 @@ class Track:
     invented: bool = False
     synthetic: bool = False
 
-    @property
-    def source_of_slices(self) -> int:
-        """The input that the slices on it come from; of several the first one."""
-        return next((source for name, source, since in self.carries if name == "slices" and since == EVER), self.source)
-
     def inputs_over_time(self, table: str) -> list[tuple[int, int]]:
         """Return the inputs of the rows of a table on it, each with the time (ns) from which rows are of it."""
         return [(EVER, self.source), *((since, source) for name, source, since in self.carries if name == table)]
@@ -108,6 +103,8 @@ Text = Literal["name", "description"]
 
 _KINDS = list(TrackKind)
 _PROCESS = int(TrackKind.PROCESS)
+#: The columns of numbers; the last one holds the pids of processes and the tids of the others.
+_TYPES = {"kind": "B", "parent": "i", "clock": "i", "source": "i", "number": "q"}
 
 
 class Tracks(Sequence[Track]):
@@ -117,11 +114,8 @@ class Tracks(Sequence[Track]):
     """
 
     def __init__(self, tracks: Iterable[Track] = ()) -> None:
-        self._kinds = bytearray()
-        self._names: list[str] = []
-        self._descriptions: list[str] = []
-        self._parents, self._clocks, self._sources = array("i"), array("i"), array("i")
-        self._numbers = array("q")  # pids of processes, tids of the others
+        self._columns = {name: array(code) for name, code in _TYPES.items()}
+        self._texts: dict[str, list[str]] = {"name": [], "description": []}
         self._objects: dict[int, Track] = {}
         if isinstance(tracks, Tracks):
             self.extend(tracks)
@@ -133,32 +127,33 @@ class Tracks(Sequence[Track]):
 
     def append(self, track: Track) -> None:
         """Add a copy of a track; to change it later, use `own`."""
-        index = len(self._kinds)
-        self._kinds.append(track.kind)
-        self._names.append(track.name)
-        self._descriptions.append(track.description)
-        self._parents.append(track.parent)
-        self._clocks.append(track.clock)
-        self._sources.append(track.source)
-        self._numbers.append(_number(track))
+        number = _number(track)
+        self.add(track.kind, track.name, track.parent, number, track.description, track.clock, track.source)
+        index = len(self) - 1
         if self._of_columns(index) != track:
             self._objects[index] = track
 
-    def add(self, kind: TrackKind, name: str, parent: TrackId, number: int, description: str, clock: ClockId) -> None:
+    def add(
+        self,
+        kind: TrackKind,
+        name: str,
+        parent: TrackId,
+        number: int,
+        description: str,
+        clock: ClockId,
+        source: int = 0,
+    ) -> None:
         """Add a track with nothing but columns; `number` is a pid or tid of at most 64 bits, or NO_NUMBER."""
-        self._kinds.append(kind)
-        self._names.append(name)
-        self._descriptions.append(description)
-        self._parents.append(parent)
-        self._clocks.append(clock)
-        self._sources.append(0)
-        self._numbers.append(number)
+        for column, value in zip(self._columns.values(), (kind, parent, clock, source, number), strict=True):
+            column.append(value)
+        self._texts["name"].append(name)
+        self._texts["description"].append(description)
 
     def rename(self, index: int, name: str) -> None:
         """Change the name of a track."""
         track = self._objects.get(index)
         if track is None:
-            self._names[index] = name
+            self._texts["name"][index] = name
         else:
             track.name = name
 
@@ -174,29 +169,20 @@ class Tracks(Sequence[Track]):
         """Move what was changed into the columns, where possible: objects that were returned by `own` are let go."""
         objects, self._objects = self._objects, {}
         for index, track in objects.items():
-            self._kinds[index] = track.kind
-            self._names[index] = track.name
-            self._descriptions[index] = track.description
-            self._parents[index] = track.parent
-            self._clocks[index] = track.clock
-            self._sources[index] = track.source
-            self._numbers[index] = _number(track)
+            for name, column in self._columns.items():
+                column[index] = _number(track) if name == "number" else getattr(track, name)
+            for name, texts in self._texts.items():
+                texts[index] = getattr(track, name)
             if self._of_columns(index) != track:
                 self._objects[index] = track
 
     def _of_columns(self, index: int) -> Track:
-        return _track(
-            self._kinds[index],
-            self._names[index],
-            TrackId(self._parents[index]),
-            self._numbers[index],
-            self._descriptions[index],
-            ClockId(self._clocks[index]),
-            self._sources[index],
-        )
+        kind, parent, clock, source, number = [column[index] for column in self._columns.values()]
+        name, description = [texts[index] for texts in self._texts.values()]
+        return _track(kind, parent, clock, source, number, name, description)
 
     def __len__(self) -> int:
-        return len(self._kinds)
+        return len(self._columns["kind"])
 
     @overload
     def __getitem__(self, index: int) -> Track: ...
@@ -212,9 +198,8 @@ class Tracks(Sequence[Track]):
         return self._objects.get(index) or self._of_columns(index)
 
     def __iter__(self) -> Iterator[Track]:
-        columns = self._kinds, self._names, self._parents, self._numbers, self._descriptions, self._clocks
         if not self._objects:
-            return map(_track, *columns, self._sources)
+            return map(_track, *self._columns.values(), *self._texts.values())
         return map(self.__getitem__, range(len(self)))
 
     def __eq__(self, other: object) -> bool:
@@ -226,30 +211,22 @@ class Tracks(Sequence[Track]):
 
     def column(self, attribute: Attribute) -> I32:
         """Return an attribute of all tracks, as a new column."""
-        stored: dict[str, bytearray | array[int]] = {
-            "kind": self._kinds,
-            "parent": self._parents,
-            "clock": self._clocks,
-            "source": self._sources,
-        }
-        if attribute in stored:
-            values = np.array(stored[attribute], np.int32)
-        else:
-            values = np.full(len(self), NO_TRACK, np.int32)
+        stored = self._columns.get(attribute)
+        values = np.full(len(self), NO_TRACK, np.int32) if stored is None else np.array(stored, np.int32)
         for index, track in self._objects.items():
             values[index] = getattr(track, attribute)
         return values
 
     def texts(self, attribute: Text) -> list[str]:
         """Return a text of all tracks, as a new list."""
-        texts = list(self._names if attribute == "name" else self._descriptions)
+        texts = list(self._texts[attribute])
         for index, track in self._objects.items():
             texts[index] = getattr(track, attribute)
         return texts
 
     def numbers(self) -> I64:
         """Return the pids of processes and the tids of the others; NO_NUMBER for none, BEYOND beyond 64 bits."""
-        values = np.array(self._numbers, np.int64)
+        values = np.array(self._columns["number"], np.int64)
         for index, track in self._objects.items():
             number = track.pid if track.kind is TrackKind.PROCESS else track.tid
             values[index] = BEYOND if number is not None and _number(track) == NO_NUMBER else _number(track)
@@ -269,12 +246,12 @@ class Tracks(Sequence[Track]):
         It shares the other columns: append to a copy of it, `Tracks(...)`.
         """
         copy = Tracks()
-        vars(copy).update(vars(self), _objects={})
+        copy._columns, copy._texts = dict(self._columns), dict(self._texts)
         for name, values in columns.items():
-            if name in ("name", "description"):
-                setattr(copy, f"_{name}s", list(values))
-            elif name != "lane_of":
-                setattr(copy, f"_{name}s", array("i", np.asarray(values, np.int32).tobytes()))
+            if name in self._texts:
+                copy._texts[name] = list(values)
+            elif name in self._columns:
+                copy._columns[name] = _array(name, np.asarray(values))
         for index, track in self._objects.items():
             copy._objects[index] = replace(track, **{name: _plain(values[index]) for name, values in columns.items()})
         return copy
@@ -288,15 +265,11 @@ class Tracks(Sequence[Track]):
         new_number = np.full(len(self) + 1, NO_TRACK, np.int32)  # the last one is for NO_TRACK
         new_number[rows] = np.arange(len(rows))
         taken = Tracks()
-        taken._kinds = bytearray(np.frombuffer(self._kinds, np.uint8)[rows].tobytes())
-        taken._names, taken._descriptions = (
-            [texts[row] for row in rows.tolist()] for texts in (self._names, self._descriptions)
-        )
-        taken._parents = array("i", new_number[np.array(self._parents, np.int32)[rows]].tobytes())
-        taken._clocks, taken._sources = (
-            array("i", np.array(values, np.int32)[rows].tobytes()) for values in (self._clocks, self._sources)
-        )
-        taken._numbers = array("q", np.array(self._numbers, np.int64)[rows].tobytes())
+        for name, column in self._columns.items():
+            values = np.array(column)[rows]
+            taken._columns[name] = _array(name, new_number[values] if name == "parent" else values)
+        for name, texts in self._texts.items():
+            taken._texts[name] = [texts[row] for row in rows.tolist()]
         for index, track in self._objects.items():
             if new_number[index] != NO_TRACK:
                 parent, lane_of = (TrackId(int(new_number[above])) for above in (track.parent, track.lane_of))
@@ -306,15 +279,13 @@ class Tracks(Sequence[Track]):
     def extend(self, tracks: Tracks) -> None:
         """Add other tracks behind, with their parents and the tracks of lanes renumbered."""
         by = len(self)
-        self._kinds += tracks._kinds
-        self._names += tracks._names
-        self._descriptions += tracks._descriptions
-        parents = np.array(tracks._parents, np.int32)
-        parents[parents != NO_TRACK] += by
-        self._parents.frombytes(parents.tobytes())
-        self._clocks += tracks._clocks
-        self._sources += tracks._sources
-        self._numbers += tracks._numbers
+        for name, column in self._columns.items():
+            values = np.array(tracks._columns[name])
+            if name == "parent":
+                values[values != NO_TRACK] += by
+            column.frombytes(values.tobytes())
+        for name, texts in self._texts.items():
+            texts += tracks._texts[name]
         for index, track in tracks._objects.items():
             if by:
                 parent, lane_of = (
@@ -334,10 +305,15 @@ def _plain(value: Any) -> Any:
     return int(value) if isinstance(value, np.integer) else value
 
 
-def _track(kind: int, name: str, parent: TrackId, number: int, description: str, clock: ClockId, source: int) -> Track:
+def _array(name: str, values: npt.NDArray[Any]) -> array[int]:
+    """Return a column of numbers."""
+    return array(_TYPES[name], values.astype(_TYPES[name]).tobytes())
+
+
+def _track(kind: int, parent: int, clock: int, source: int, number: int, name: str, description: str) -> Track:
     known = None if number == NO_NUMBER else number
     pid, tid = (known, None) if kind == _PROCESS else (None, known)
-    return Track(_KINDS[kind], name, parent, pid, tid, "", description, None, (), clock, source)
+    return Track(_KINDS[kind], name, TrackId(parent), pid, tid, "", description, None, (), ClockId(clock), source)
 
 
 def processes(tracks: Tracks) -> I64:

@@ -75,10 +75,9 @@ from traceconv.model.diagnostics import (
     DECLARATIONS,
     PACKETS,
     UNPACKED_PACKETS,
-    ProblemKind,
     absent,
-    declare,
     lost,
+    noted,
     skipped,
 )
 from traceconv.model.marks import ANY_TOOL_MARKS, JOINT, DeviceMarks, FormatMarks
@@ -93,9 +92,8 @@ SHIFT_WITHOUT_END = lost(
     "perfetto.shift_without_end",
     "the times of one of several traces in a file were moved, but where it ends is not known: they were not moved back",
 )
-JOINED = declare(
+JOINED = noted(
     "perfetto.joined",
-    ProblemKind.NOTED,
     "a trace of traceconv and another trace are in one file: which input their events are from is not known",
 )
 NOT_A_PACKET = lost("perfetto.not_a_packet", "a packet that is not a protobuf message was skipped")
