@@ -21,8 +21,8 @@ from traceconv.io.limits import DEFAULT_LIMITS, Limits
 from traceconv.io.source import Source, digests, present
 from traceconv.model.source_info import Form, Mark, other_forms
 from traceconv.model.trace import Trace
+from traceconv.model.trace_inputs import names_of_sources
 from traceconv.reading import Recognised, form_of, read_start, recognise
-from traceconv.writers.metadata import names_of_sources
 
 #: The errors for files of a folder that are not recordings.
 _NO_RECORDING = (UnrecognizedFormat, AmbiguousFormat, InputError)

@@ -36,8 +36,8 @@ from traceconv.model.numbers import LIMIT_NS, fits_int64
 from traceconv.model.source_info import SourceInfo
 from traceconv.model.stated_collectives import Collectives
 from traceconv.model.trace import NO_CPU, Frame, Level, SliceId, StackId, Trace
+from traceconv.model.trace_inputs import is_output, ranks_of_inputs
 from traceconv.model.track_table import BEYOND, NO_NUMBER, NO_TRACK, ClockId, Track, TrackId, TrackKind, Tracks
-from traceconv.writers.metadata import is_output, ranks_of_inputs
 
 # -- many events at once ----------------------------------------------------------------------------------------------
 

@@ -52,8 +52,8 @@ from traceconv.model.columns import I32, I64, occurring
 from traceconv.model.dump import as_shown
 from traceconv.model.numbers import double_of, fits_int64, number_or_text, whole, whole_of
 from traceconv.model.trace import Counters, Instants, Logs, Samples, Slices, Trace, take
+from traceconv.model.trace_inputs import recording_metadata
 from traceconv.writers import WriteCounts
-from traceconv.writers.metadata import recording_metadata
 from traceconv.writers.order import FileOrder, Kind, file_order
 from traceconv.writers.sink import sink_of
 from traceconv.writers.view import window
