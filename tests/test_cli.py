@@ -7,6 +7,7 @@ import gzip
 import json
 import os
 import pickle
+import pkgutil
 import pty
 import re
 import shlex
@@ -14,12 +15,14 @@ import signal
 import subprocess
 import sys
 from decimal import Decimal
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
 
+import traceconv
 from tests import HANG_S
 from tests.golden import ROOT
 from tests.make_ranks import write_ranks
@@ -27,10 +30,12 @@ from traceconv import cli, expanding
 from traceconv.cli import open_command
 from traceconv.errors import TraceconvError
 from traceconv.families.index import ALIASES
+from traceconv.families.perf.data import SWITCHES_TWICE
+from traceconv.families.perf.stat import UNSUPPORTED_EVENTS
 from traceconv.families.registry import formats_called, names
 from traceconv.io.shown import Counted, quantity
 from traceconv.model import diagnostics
-from traceconv.model.diagnostics import JOINED_ENDS, LOG_ENTRIES, SWITCHES_TWICE, UNSUPPORTED_EVENTS
+from traceconv.model.diagnostics import JOINED_ENDS, LOG_ENTRIES
 
 KINETO = ROOT / "pytorch-kineto" / "torch-convnet-process" / "input.json"
 ONEDNN = ROOT / "onednn-verbose" / "torch-convnet-process" / "input.log"
@@ -826,9 +831,15 @@ def test_one_of_something() -> None:
 
 
 def test_what_is_counted_has_words_for_one_and_for_several() -> None:
-    words = [value for value in vars(diagnostics).values() if isinstance(value, Counted)]
-    assert len(words) == len({*words}) > 80
-    assert [one for one in words if one.one == one] == [diagnostics.METADATA]
+    words: dict[str, set[int]] = {}
+    for module in pkgutil.walk_packages(traceconv.__path__, "traceconv."):
+        if not module.name.endswith("__main__"):
+            for value in vars(import_module(module.name)).values():
+                if isinstance(value, Counted):
+                    words.setdefault(value, set()).add(id(value))
+                    assert value.one != value or value is diagnostics.METADATA
+    assert len(words) > 80
+    assert not [word for word, objects in words.items() if len(objects) > 1], "declare it once"
 
 
 def test_clocks_takes_what_merge_takes(tmp_path: Path) -> None:

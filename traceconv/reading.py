@@ -22,10 +22,11 @@ from traceconv.families.registry import answer_of, configure, formats_called, id
 from traceconv.io import progress
 from traceconv.io.limits import too_large
 from traceconv.io.log_collectors import Collected, Stream, collected
+from traceconv.io.shown import Counted
 from traceconv.io.source import Source
 from traceconv.io.spill import Memory, give_back
 from traceconv.model.builder import Builder
-from traceconv.model.diagnostics import UNREAD_LINES, lost, noted
+from traceconv.model.diagnostics import lost, noted
 from traceconv.model.drawable import shorten
 from traceconv.model.dump import as_recorded
 from traceconv.model.event_tables import Enough
@@ -34,6 +35,8 @@ from traceconv.model.source_info import Form, SourceInfo
 from traceconv.model.trace import Trace
 from traceconv.model.trace_inputs import join_streams
 from traceconv.model.track_table import NO_TRACK
+
+UNREAD_LINES = Counted("line of a writer that could not be read", "lines of a writer that could not be read")
 
 NO_DATA = noted("source.no_data", "the input holds no events and nothing else that could be drawn or kept")
 DAMAGED = lost(

@@ -35,13 +35,14 @@ from traceconv.answers.operations import combined, in_order, key_of, without_val
 from traceconv.answers.owners import Outside, Owners, Pool
 from traceconv.answers.section import Column, Section, Unit, place_of
 from traceconv.answers.slice_tables import SliceTable, interval_counters, table_by_stated_inputs
-from traceconv.io.shown import quantity
+from traceconv.io.shown import Counted, quantity
 from traceconv.model.args import ABSENT, arg_values
 from traceconv.model.columns import I64, occurring
-from traceconv.model.diagnostics import PRIMITIVES
 from traceconv.model.numbers import format_short
 from traceconv.model.trace import Frame
 from traceconv.model.trace_inputs import inputs_of
+
+PRIMITIVES = Counted("primitive", "primitives")
 
 _COLUMNS = (
     Column("calls", "calls", Unit.COUNT),

@@ -14,16 +14,19 @@ import numpy as np
 from traceconv.align.receipt import ReceiptLine
 from traceconv.answers.section import Cell, Column, Section, Unit, place_of
 from traceconv.answers.slice_tables import NO_PARENT, Rows, SliceTable, table_by_stated_inputs
-from traceconv.io.shown import quantity
+from traceconv.io.shown import Counted, quantity
 from traceconv.model.args import ABSENT, arg_values
 from traceconv.model.builder import TOTALS_ENDING
 from traceconv.model.columns import I64, chunks, like_next, stable_order
-from traceconv.model.diagnostics import NUMBERS, ROWS, SLICES, VALUES
+from traceconv.model.diagnostics import ROWS, SLICES
 from traceconv.model.marks import TotalsMarks
 from traceconv.model.numbers import LIMIT_NS
 from traceconv.model.trace import Level, Trace
 from traceconv.model.trace_inputs import Inputs, by_stated_inputs, inputs_of
 from traceconv.model.track_table import TrackKind
+
+NUMBERS = Counted("number", "numbers")
+VALUES = Counted("value", "values")
 
 # -- The section `overview`: the inputs with balance, clock, verdict and losses --------------------------------------
 

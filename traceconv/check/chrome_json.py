@@ -47,20 +47,11 @@ from traceconv.check.chrome_text import (
 )
 from traceconv.check.findings import CheckReport, Rows, Texts, Zeros, declare, make_report
 from traceconv.io.shown import Counted
-from traceconv.model.diagnostics import (
-    ASYNC_SLICES,
-    COUNTERS,
-    EVENTS,
-    FLOWS,
-    INSTANTS,
-    SLICES,
-    THREADS,
-    Code,
-    Diagnostics,
-    Severity,
-)
+from traceconv.model.diagnostics import COUNTERS, EVENTS, FLOWS, INSTANTS, SLICES, THREADS, Code, Diagnostics, Severity
 from traceconv.model.drawable import AtZero
 from traceconv.model.numbers import US, double, parse_ns
+
+ASYNC_SLICES = Counted("async slice", "async slices")
 
 NO_EVENTS = declare("check-json.no_events", Severity.NOTICE, "there is no event")
 EMPTY_LIST = declare("check-json.empty_list", Severity.ERROR, "Perfetto does not open an empty list of events")

@@ -22,17 +22,18 @@ from traceconv.model.diagnostics import (
     EVENTS,
     FLOWS,
     INSTANTS,
-    LOGS,
     PACKETS,
     SAMPLES,
-    SEQUENCES,
     SLICES,
-    STATES,
     TRACKS,
     Diagnostics,
     Severity,
 )
 from traceconv.model.drawable import MOST_CPUS
+
+STATES = Counted("state", "states")
+LOGS = Counted("log", "logs")
+SEQUENCES = Counted("sequence", "sequences")
 
 TRUNCATED = declare(
     "check-pftrace.truncated",

@@ -30,11 +30,14 @@ from traceconv.inputs import Settings
 from traceconv.io.folders import shown
 from traceconv.io.limits import Limits
 from traceconv.io.shown import Counted, quantity
-from traceconv.model.diagnostics import COUNTERS, OTHERS, PROCESSES, THREADS
+from traceconv.model.diagnostics import COUNTERS, THREADS
 from traceconv.model.numbers import format_bound, format_time
 from traceconv.model.trace import Trace
 from traceconv.model.track_table import TrackKind
 from traceconv.reading import read_start
+
+PROCESSES = Counted("process", "processes")
+OTHERS = Counted("other", "others")
 
 _LONGEST_VALUE = 100
 _BALANCE = ("unit", "read", "written", "kept", "merged", "skipped")

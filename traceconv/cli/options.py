@@ -22,10 +22,12 @@ from traceconv.expanding import Expanded, Recording, expand
 from traceconv.inputs import Input, Opened, Settings
 from traceconv.io.folders import AnyPath, shown
 from traceconv.io.limits import DEFAULT_LIMITS, Limits
-from traceconv.io.shown import quantity
+from traceconv.io.shown import Counted, quantity
 from traceconv.io.spill import parse_size
-from traceconv.model.diagnostics import FILES, RECORDINGS
+from traceconv.model.diagnostics import FILES
 from traceconv.model.numbers import parse_duration, step_of
+
+RECORDINGS = Counted("recording", "recordings")
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 Decorator = Callable[[Function], Function]

@@ -19,8 +19,10 @@ from traceconv.errors import UsageError
 from traceconv.inputs import Settings
 from traceconv.io.folders import check_all_there
 from traceconv.io.output import check_target, write_output
-from traceconv.io.shown import quantity
-from traceconv.model.diagnostics import FILES, TABLES
+from traceconv.io.shown import Counted, quantity
+from traceconv.model.diagnostics import FILES
+
+TABLES = Counted("table", "tables")
 
 _ENDINGS = {
     ".html": "html",

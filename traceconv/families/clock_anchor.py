@@ -27,6 +27,7 @@ from typing import ClassVar
 import msgspec
 
 from traceconv.families.importer import Match
+from traceconv.io.shown import Counted
 from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import (
@@ -40,9 +41,13 @@ from traceconv.model.clocks import (
     Run,
     Zero,
 )
-from traceconv.model.diagnostics import KEPT_READINGS, READINGS, READINGS_BY_TWO_NAMES, lost
+from traceconv.model.diagnostics import lost
 from traceconv.model.marks import FormatMarks
 from traceconv.model.numbers import LIMIT_NS
+
+READINGS = Counted("reading", "readings")
+READINGS_BY_TWO_NAMES = Counted("reading of one clock by two names", "readings of one clock by two names")
+KEPT_READINGS = Counted("reading kept as clock snapshot", "readings kept as clock snapshots")
 
 BAD_READING = lost("clock-anchor.bad_reading", "a time or a bound is out of range: it was left out")
 

@@ -40,21 +40,13 @@ from traceconv.io.source import Head, Source
 from traceconv.model.args import as_bytes
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import NO_TIME, REALTIME, ClockDomain
-from traceconv.model.diagnostics import (
-    CONTINUED_ROWS,
-    HEADINGS,
-    LINES,
-    SUMMARY_LINES,
-    TABLE_HEADINGS,
-    Code,
-    absent,
-    lost,
-    noted,
-    skipped,
-)
+from traceconv.model.diagnostics import HEADINGS, LINES, TABLE_HEADINGS, Code, absent, lost, noted, skipped
 from traceconv.model.marks import FormatMarks, TotalsMarks
 from traceconv.model.numbers import NS, is_digits, number_of, parse_ns, whole, whole_of
 from traceconv.model.track_table import TrackId
+
+CONTINUED_ROWS = Counted("line that goes on with a row", "lines that go on with a row")
+SUMMARY_LINES = Counted("line of a summary", "lines of a summary")
 
 BAD_ROW = lost("furiosa-table.bad_row", "a row does not fit the columns of its table (a cut or mixed up line)")
 OTHER_TABLE = skipped(

@@ -43,27 +43,20 @@ from traceconv.families.common.ansi import plain
 from traceconv.families.common.json_document import JsonDocument, is_array
 from traceconv.families.common.text_lines import TextLines
 from traceconv.families.importer import Match
+from traceconv.io.shown import Counted
 from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import ClockDomain, Run, Zero
-from traceconv.model.diagnostics import (
-    BLANK_LINES,
-    CHECKED_TOTALS,
-    ENTRIES,
-    HEADINGS,
-    LINES,
-    OTHER_LINES,
-    absent,
-    lost,
-    noted,
-    repaired,
-    skipped,
-)
+from traceconv.model.diagnostics import BLANK_LINES, HEADINGS, LINES, absent, lost, noted, repaired, skipped
 from traceconv.model.marks import FormatMarks, TotalsMarks
 from traceconv.model.numbers import MS, NS, US, S, decode_json, parse_ns, whole_of
 from traceconv.model.source_info import Layer
 from traceconv.model.trace import Level
 from traceconv.model.track_table import NO_TRACK, TrackId
+
+ENTRIES = Counted("entry", "entries")
+CHECKED_TOTALS = Counted("total, checked against the rows", "totals, checked against the rows")
+OTHER_LINES = Counted("line that is not of OpenVINO", "lines that are not of OpenVINO")
 
 FOREIGN_LINE = skipped("openvino.foreign_line", "a line is not of OpenVINO: left out", quiet=True)
 DECIMAL_COMMA = repaired("openvino.decimal_comma", "a decimal comma of the locale was read as a decimal point")

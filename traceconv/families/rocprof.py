@@ -45,18 +45,21 @@ from traceconv.families.common.collective_kernels import declare_kernels
 from traceconv.families.common.text_lines import csv_rows
 from traceconv.families.importer import Match
 from traceconv.families.rocprof_sdk import BAD_ROW, Tracks, read_sdk
+from traceconv.io.shown import Counted
 from traceconv.io.source import Head, Source
 from traceconv.io.spill import forget as forget_mapping
 from traceconv.model.args import AnyArgs, Args, join_args
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import BOOTTIME, NO_TIME, ClockDomain, Run, Zero
 from traceconv.model.columns import I32, I64, Column, kept_rows, like_next, stable_order
-from traceconv.model.diagnostics import BLANK_LINES, FURTHER_COUNTERS, HEADINGS, ROWS, noted, skipped
+from traceconv.model.diagnostics import BLANK_LINES, HEADINGS, ROWS, noted, skipped
 from traceconv.model.drawable import NEVER_SET
 from traceconv.model.marks import GPU_MARKS, CountMarks, FormatMarks, TotalsMarks
 from traceconv.model.numbers import NS, is_digits, number_of, parse_ns, whole, whole_of
 from traceconv.model.source_info import Layer
 from traceconv.model.track_table import NO_TRACK, TrackId
+
+FURTHER_COUNTERS = Counted("further counter of a kernel", "further counters of a kernel")
 
 NOT_EXACT = noted(
     "rocprof.not_exact",

@@ -9,12 +9,15 @@ import msgspec
 
 from traceconv.families.common import cupti as _cupti
 from traceconv.families.common.json_document import JsonDocument
+from traceconv.io.shown import Counted
 from traceconv.io.source import Source
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import ClockDomain
-from traceconv.model.diagnostics import COUNTERS_OF_KERNELS, RECORDS, absent, lost
+from traceconv.model.diagnostics import RECORDS, absent, lost
 from traceconv.model.trace import SliceId
 from traceconv.model.track_table import TrackId
+
+COUNTERS_OF_KERNELS = Counted("counter joined to its kernel", "counters joined to their kernel")
 
 BAD_ROW = lost("rocprof.bad_row", "a row or record is cut, or has a time that is not a number: it was left out")
 UNKNOWN_NAME = absent(

@@ -33,14 +33,19 @@ import msgspec
 from traceconv.families.chrome.event import Hopeless, Incomplete, repair_value
 from traceconv.families.common.json_document import JsonDocument, is_array
 from traceconv.families.importer import Match
+from traceconv.io.shown import Counted
 from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import NO_TIME, ClockDomain, Run, Zero
-from traceconv.model.diagnostics import INFERENCE_COUNTS, LAYERS, OBJECTS, lost, repaired
+from traceconv.model.diagnostics import lost, repaired
 from traceconv.model.marks import FormatMarks, SeveralMarks
 from traceconv.model.numbers import MS, decode_json, double_of, format_time, parse_ns, whole
 from traceconv.model.trace import SliceId
 from traceconv.model.track_table import TrackId
+
+LAYERS = Counted("layer", "layers")
+OBJECTS = Counted("object", "objects")
+INFERENCE_COUNTS = Counted("count of inferences", "counts of inferences")
 
 BAD_RECORD = lost("tensorrt.bad_record", "an object is cut, or has no numeric time: it was left out")
 REPAIRED_JSON = repaired(

@@ -29,13 +29,16 @@ from traceconv.families.chrome.event import (
 )
 from traceconv.families.chrome.flows import FlowSteps
 from traceconv.families.chrome.json_reader import ChromeReader
+from traceconv.io.shown import Counted
 from traceconv.model.args import join_args
 from traceconv.model.builder import Builder
 from traceconv.model.columns import I32, I64
-from traceconv.model.diagnostics import DUMPS_AND_MARKS, METADATA, absent, lost, repaired, skipped
+from traceconv.model.diagnostics import METADATA, absent, lost, repaired, skipped
 from traceconv.model.numbers import LIMIT_NS, US, decode_json, flatten, number_of, parse_ns, whole_of, whole_or_text
 from traceconv.model.trace import NO_CPU, StackId
 from traceconv.model.track_table import NO_TRACK, TrackId
+
+DUMPS_AND_MARKS = Counted("memory dump or clock mark kept as metadata", "memory dumps and clock marks kept as metadata")
 
 BAD_TIME = lost(
     "chrome.bad_time",

@@ -30,13 +30,16 @@ from traceconv.families.common.ansi import plain as without_colours
 from traceconv.families.common.text_lines import TextLines
 from traceconv.families.logs import log_times
 from traceconv.families.logs.log_times import LOCAL_FORMS, Kind, TimeReader
+from traceconv.io.shown import Counted
 from traceconv.io.source import Source
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import REALTIME, ClockDomain, Run, Zero
-from traceconv.model.diagnostics import EMPTY_LINES, MESSAGE_LINES, absent, lost
+from traceconv.model.diagnostics import EMPTY_LINES, absent, lost
 from traceconv.model.numbers import LIMIT_NS, MS, number_of, parse_ns, whole_or_text
 from traceconv.model.trace import Level
 from traceconv.model.track_table import TrackId
+
+MESSAGE_LINES = Counted("line of the message before it", "lines of the message before them")
 
 NO_CLOCK = ClockDomain("order of the DeepSparse lines", Zero.UNKNOWN, Run.NONE)
 #: The duration of a line on the synthetic clock, ns.

@@ -37,6 +37,7 @@ from traceconv.families.importer import Match, option
 from traceconv.families.logs import log_fields, log_times
 from traceconv.families.logs.log_fields import AMBIGUOUS_DURATION, BAD_DURATION, Duration, Fields, TimeField
 from traceconv.families.logs.log_times import Form, Kind, TimeReader
+from traceconv.io.shown import Counted
 from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import (
@@ -52,10 +53,14 @@ from traceconv.model.clocks import (
     Zero,
     machine_name,
 )
-from traceconv.model.diagnostics import FURTHER_LINES, LINES, noted
+from traceconv.model.diagnostics import LINES, noted
 from traceconv.model.marks import FormatMarks
 from traceconv.model.numbers import format_time, is_digits, whole, whole_of
 from traceconv.model.track_table import TrackId
+
+FURTHER_LINES = Counted(
+    "line without a time, in the entry that it belongs to", "lines without a time, in the entry that they belong to"
+)
 
 UNKNOWN_START = ClockDomain("time of the log, zero not stated", Zero.UNKNOWN, Run.UNKNOWN)
 LOCAL_TIME = ClockDomain("local wall clock, zone not stated", Zero.UNKNOWN, Run.WALL, local=LocalForm.DATED)

@@ -40,15 +40,19 @@ from traceconv.families.chrome.event import Event, members_of
 from traceconv.families.chrome.events import EMPTY_EVENT, ChromeEvents, args_of, values_of
 from traceconv.families.chrome.json_reader import ChromeReader
 from traceconv.families.importer import Match, option
+from traceconv.io.shown import Counted
 from traceconv.io.source import Head, Source
 from traceconv.model.args import join_args
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import REALTIME, ClockDomain, Run, Zero, looks_like_unix_time
-from traceconv.model.diagnostics import JOINED_ENDS, METADATA, OPERATOR_COPIES, REPEATED_VALUES, absent, skipped
+from traceconv.model.diagnostics import JOINED_ENDS, METADATA, absent, skipped
 from traceconv.model.marks import FormatMarks
 from traceconv.model.numbers import whole, whole_of
 from traceconv.model.source_info import Layer
 from traceconv.model.track_table import NO_TRACK, TrackId
+
+OPERATOR_COPIES = Counted("copy of an operator dropped", "copies of operators dropped")
+REPEATED_VALUES = Counted("repeated counter value", "repeated counter values")
 
 WALL_CLOCK = replace(REALTIME, resolution_ns=1000)
 BOOT_CLOCK = ClockDomain("MXNet steady clock", Zero.BOOT, Run.MONOTONIC, 1000)

@@ -34,10 +34,12 @@ from traceconv.io.shown import Counted
 from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import NO_TIME, ClockDomain
-from traceconv.model.diagnostics import JSON_LINES, LINES, TABLE_HEADINGS, absent, lost, skipped
+from traceconv.model.diagnostics import LINES, TABLE_HEADINGS, absent, lost, skipped
 from traceconv.model.marks import FormatMarks, TotalsMarks
 from traceconv.model.numbers import double, double_of, number_of, whole
 from traceconv.model.track_table import TrackId
+
+JSON_LINES = Counted("line of JSON around the numbers", "lines of JSON around the numbers")
 
 OTHER_LINE = skipped(
     "mxnet-table.other_line", "lines outside of the tables are the program's own output and were left out", quiet=True

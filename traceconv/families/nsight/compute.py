@@ -34,12 +34,15 @@ from traceconv.families.common.report_csv import DELIMITERS, fields_of, find_dec
 from traceconv.families.common.text_lines import TextLines
 from traceconv.families.common.text_tables import text_of_line
 from traceconv.families.importer import Match
+from traceconv.io.shown import Counted
 from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import NO_TIME, ClockDomain
-from traceconv.model.diagnostics import HEADINGS, LINES, ROWS_OF_KERNELS, lost, skipped
+from traceconv.model.diagnostics import HEADINGS, LINES, lost, skipped
 from traceconv.model.marks import CountMarks, FormatMarks, TotalsMarks
 from traceconv.model.numbers import LIMIT_NS, whole_or_text
+
+ROWS_OF_KERNELS = Counted("row joined to its kernel", "rows joined to their kernel")
 
 OTHER_LINE = skipped(
     "ncu.other_line",

@@ -39,13 +39,20 @@ from traceconv.families.nsight.activity_tables import (
     Timeline,
 )
 from traceconv.families.nsight.exported import DAMAGED, Export, Tracks
+from traceconv.io.shown import Counted
 from traceconv.io.source import Head, Source
 from traceconv.io.sqlite import MAGIC, Database, as_text, open_database
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import REALTIME, ClockDomain, ClockSnapshot, Run, Zero, looks_like_unix_time
-from traceconv.model.diagnostics import MESSAGES_OF_OTHER_CLOCKS, PROPERTY_ROWS, ROWS, absent, lost, skipped
+from traceconv.model.diagnostics import ROWS, absent, lost, skipped
 from traceconv.model.marks import GPU_MARKS, FormatMarks
 from traceconv.model.track_table import TrackId
+
+PROPERTY_ROWS = Counted("row of names and properties", "rows of names and properties")
+MESSAGES_OF_OTHER_CLOCKS = Counted(
+    "row of messages with a time of another clock, kept as metadata",
+    "rows of messages with a time of another clock, kept as metadata",
+)
 
 SESSION_CLOCK = ClockDomain("Nsight Systems session", Zero.RUN_START, Run.MONOTONIC)
 

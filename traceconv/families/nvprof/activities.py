@@ -17,13 +17,19 @@ import numpy as np
 from traceconv.errors import InputError
 from traceconv.families.common import cupti as _cupti
 from traceconv.families.common.sqlite_tables import PORTION, Row, Spans, Tables, whole
+from traceconv.io.shown import Counted
 from traceconv.io.sqlite import Database, Kind, as_text, quoted
 from traceconv.model.builder import Builder
 from traceconv.model.columns import I64
-from traceconv.model.diagnostics import DESCRIBING_ROWS, Code, absent, lost
+from traceconv.model.diagnostics import Code, absent, lost
 from traceconv.model.drawable import NEVER_SET
 from traceconv.model.numbers import LIMIT_NS
 from traceconv.model.track_table import NO_TRACK, TrackId
+
+DESCRIBING_ROWS = Counted(
+    "row that describes a device, context, stream or thread",
+    "rows that describe devices, contexts, streams and threads",
+)
 
 NO_TIME = lost("nvprof.no_time", "a row has no start or end that is a whole number: left out")
 DAMAGED = lost(

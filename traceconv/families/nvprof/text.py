@@ -32,22 +32,16 @@ from traceconv.io.shown import Counted
 from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import ClockDomain, ClockSnapshot, Provenance, Run, Zero
-from traceconv.model.diagnostics import (
-    BLANK_LINES,
-    HEADER_ROWS,
-    LINES,
-    PROGRAM_LINES,
-    TITLES,
-    absent,
-    lost,
-    repaired,
-    skipped,
-)
+from traceconv.model.diagnostics import BLANK_LINES, LINES, absent, lost, repaired, skipped
 from traceconv.model.marks import GPU_MARKS, CountMarks, FormatMarks, TotalsMarks
 from traceconv.model.numbers import is_digits, whole_of, whole_or_text
 from traceconv.model.source_info import Layer
 from traceconv.model.trace import SliceId
 from traceconv.model.track_table import NO_TRACK, ClockId, TrackId
+
+TITLES = Counted("title or message", "titles and messages")
+HEADER_ROWS = Counted("header row", "header rows")
+PROGRAM_LINES = Counted("line of the program", "lines of the program")
 
 OTHER_LINE = skipped(
     "nvprof-text.other_line",

@@ -34,15 +34,19 @@ from traceconv import kernel
 from traceconv.families.importer import Match, option
 from traceconv.families.onednn import grammar
 from traceconv.families.onednn.grammar import MARK, Kind, Malformed, Record, Shape, args_of, duration_ns
+from traceconv.io.shown import Counted
 from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import REALTIME, ClockDomain, Run, Zero
 from traceconv.model.columns import I64, occurring
-from traceconv.model.diagnostics import KEPT_LINES, LINES, UNMARKED_LINES, absent, noted, repaired, skipped
+from traceconv.model.diagnostics import LINES, absent, noted, repaired, skipped
 from traceconv.model.marks import FormatMarks, PrimitiveMarks
 from traceconv.model.numbers import LIMIT_NS, whole_of
 from traceconv.model.source_info import Layer
 from traceconv.model.track_table import NO_TRACK, ClockId, TrackId
+
+KEPT_LINES = Counted("line kept as metadata", "lines kept as metadata")
+UNMARKED_LINES = Counted("line without a oneDNN marker", "lines without a oneDNN marker")
 
 WALL_CLOCK = replace(REALTIME, resolution_ns=1000, exact_durations=True)
 BOOT_CLOCK = ClockDomain("QueryPerformanceCounter", Zero.BOOT, Run.MONOTONIC)

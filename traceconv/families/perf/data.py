@@ -55,16 +55,32 @@ from traceconv.families.perf.header import LINE_UP, NO_CPU_HELP, PERF_CLOCK, PER
 from traceconv.families.perf.header import Header as PrintedHeader
 from traceconv.io import progress
 from traceconv.io.limits import Unpacked
+from traceconv.io.shown import Counted
 from traceconv.io.source import Head, Source
-from traceconv.model import diagnostics
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import ClockDomain
-from traceconv.model.diagnostics import absent, lost, repaired, skipped
+from traceconv.model.diagnostics import RECORDS, absent, lost, repaired, skipped
 from traceconv.model.marks import FormatMarks
 from traceconv.model.numbers import LIMIT_NS
 from traceconv.model.source_info import Form
 from traceconv.model.trace import StackId
 from traceconv.model.track_table import TrackId
+
+RECORDS_WITHOUT_PLACE = Counted(
+    "record without anything to draw (tables of ids and CPUs, marks of perf)",
+    "records without anything to draw (tables of ids and CPUs, marks of perf)",
+)
+RECORDS_FROM_BEFORE = Counted(
+    "record of processes that ran before the recording (no time)",
+    "records of processes that ran before the recording (no time)",
+)
+UNPACKED_RECORDS = Counted("compressed record unpacked", "compressed records unpacked")
+MAPPED_FILES = Counted("mapped file (names of frames)", "mapped files (names of frames)")
+KERNEL_SYMBOLS = Counted("symbol that the kernel added", "symbols that the kernel added")
+SWITCHES_TWICE = Counted(
+    "context switch that sched:sched_switch has, too", "context switches that sched:sched_switch has, too"
+)
+HEADER_PARTS = Counted("part of the header", "parts of the header")
 
 DAMAGED = lost(
     "perf-data.damaged",
@@ -321,7 +337,7 @@ class RecordReader:
     def _other(self, data: Buffer, header: Header, at: int) -> None:
         kind = header.kind
         if kind == Kind.FINISHED_ROUND:
-            self._merged[diagnostics.RECORDS_WITHOUT_PLACE] += 1
+            self._merged[RECORDS_WITHOUT_PLACE] += 1
             self._flush(self._flush_to)
             self._flush_to = self._latest
             if isinstance(self._data, mmap):
@@ -377,7 +393,7 @@ class RecordReader:
         except Damage as damage:
             self._out.skip(BAD_PACKED, header.at, damage.reason)
         else:
-            self._merged[diagnostics.UNPACKED_RECORDS] += 1
+            self._merged[UNPACKED_RECORDS] += 1
             self._records(plain, 0, len(plain), header.at)
 
     # -- events and their names -------------------------------------------------------------------------------
@@ -475,7 +491,7 @@ class RecordReader:
             start, size, _, flags = struct.unpack_from(f"{self._file.order}QIHH", record.body)
             if size and not flags & 1:  # 1: detached
                 self._spaces.map(None, Mapping(start, start + size, 0, text_of(record.body[16:])))
-            self._merged[diagnostics.KERNEL_SYMBOLS] += 1
+            self._merged[KERNEL_SYMBOLS] += 1
         elif kind in (Kind.LOST, Kind.LOST_SAMPLES):
             (count,) = self._u64(record.body, 8 if kind == Kind.LOST else 0)
             self._out.problem(LOST, record.at, f"{count} events", count)
@@ -491,7 +507,7 @@ class RecordReader:
         if kind in HARDWARE_TRACES:
             self._out.skip(HARDWARE_TRACE, at)
         elif kind in MEANINGLESS:
-            self._merged[diagnostics.RECORDS_WITHOUT_PLACE] += 1
+            self._merged[RECORDS_WITHOUT_PLACE] += 1
         else:
             self._out.skip(UNKNOWN_RECORD, at, f"type {kind}")
 
@@ -504,7 +520,7 @@ class RecordReader:
         if size:
             in_kernel = pid in _KERNEL_PIDS or record.misc & _MODE_MASK in (_KERNEL, _GUEST_KERNEL)
             self._spaces.map(None if in_kernel else pid, Mapping(start, start + size, offset, name))
-        self._merged[diagnostics.MAPPED_FILES] += 1
+        self._merged[MAPPED_FILES] += 1
 
     def _comm(self, record: _Other) -> None:
         """Name a thread from now on; an existing track gets the name at once."""
@@ -528,7 +544,7 @@ class RecordReader:
         """Draw a record as an instant on its thread, unless it has no time."""
         stamp = record.stamp
         if stamp.time <= 0 or stamp.time in _NOTHING:
-            self._merged[diagnostics.RECORDS_FROM_BEFORE] += 1
+            self._merged[RECORDS_FROM_BEFORE] += 1
             return
         self._out.balance.written += 1
         name = f"PERF_RECORD_{Kind(record.kind).name}"
@@ -538,7 +554,7 @@ class RecordReader:
         """Read a switch of `perf record --switch-events`: one record when a thread stops, one when it goes on."""
         stamp = record.stamp
         if self._switches_seen or stamp.time <= 0:
-            self._merged[diagnostics.SWITCHES_TWICE] += 1
+            self._merged[SWITCHES_TWICE] += 1
             return
         self._out.balance.written += 1
         self._thread(stamp.pid, stamp.tid)
@@ -569,7 +585,7 @@ class RecordReader:
         else:
             self._unread(header.kind, at)
             return
-        self._merged[diagnostics.HEADER_PARTS] += 1
+        self._merged[HEADER_PARTS] += 1
         self._learn_events()
 
 
@@ -643,7 +659,7 @@ class PerfData:
     def read(self, source: Source, out: Builder) -> None:
         """Read the whole recording."""
         out.info.unit = "byte"
-        out.balance.unit = diagnostics.RECORDS
+        out.balance.unit = RECORDS
         with _bytes_of(source) as data:
             try:
                 file = read_header(data)

@@ -47,6 +47,7 @@ from traceconv.families.common.text_lines import TextLines
 from traceconv.families.importer import Match
 from traceconv.families.perf.container import SINCE_BOOT, latest_ns, state_letters
 from traceconv.families.perf.events import NO_STACK, PerfTracks, Place, task_in
+from traceconv.io.shown import Counted
 from traceconv.io.source import CHUNK_BYTES, Head, Source
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import (
@@ -62,21 +63,18 @@ from traceconv.model.clocks import (
     Zero,
     looks_like_unix_time,
 )
-from traceconv.model.diagnostics import (
-    EMPTY_LINES,
-    KEPT_HEADER_LINES,
-    KEPT_HEADINGS,
-    LINES,
-    SAMPLES,
-    lost,
-    noted,
-    skipped,
-)
+from traceconv.model.diagnostics import EMPTY_LINES, LINES, SAMPLES, lost, noted, skipped
 from traceconv.model.marks import FormatMarks, TotalsMarks
 from traceconv.model.numbers import S, double, flatten, hex_of, parse_ns, whole, whole_of, whole_or_text
 from traceconv.model.source_info import Form, Mark, samples
 from traceconv.model.trace import StackId, Trace
 from traceconv.model.track_table import TrackId
+
+KEPT_HEADINGS = Counted("heading kept as metadata", "headings kept as metadata")
+KEPT_HEADER_LINES = Counted(
+    "header line kept as metadata, or also as a row of a table",
+    "header lines kept as metadata, some also as rows of a table",
+)
 
 CHAIN_LINE = skipped(
     "perf-report.call_chain",

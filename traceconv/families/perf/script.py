@@ -71,28 +71,25 @@ from traceconv.families.perf.header import (
     begins_header,
     marks_of_perf,
 )
+from traceconv.io.shown import Counted
 from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import REALTIME, ClockDomain, ClockSnapshot, Provenance, Zero
 from traceconv.model.columns import I64
-from traceconv.model.diagnostics import (
-    EARLY_RECORDS,
-    HEADER_LINES,
-    LINES,
-    STACK_ENDS,
-    STACK_FRAMES,
-    TRACEPOINT_FIELDS,
-    absent,
-    lost,
-    noted,
-    repaired,
-    skipped,
-)
+from traceconv.model.diagnostics import LINES, absent, lost, noted, repaired, skipped
 from traceconv.model.marks import FormatMarks
 from traceconv.model.numbers import LIMIT_NS, hex_of, whole, whole_of
 from traceconv.model.source_info import Form
 from traceconv.model.trace import StackId
 from traceconv.model.track_table import TrackId
+
+EARLY_RECORDS = Counted(
+    "record made up by perf before its first event (time 0)", "records made up by perf before its first event (time 0)"
+)
+STACK_FRAMES = Counted("frame of call stacks", "frames of call stacks")
+STACK_ENDS = Counted("end of call stacks", "ends of call stacks")
+HEADER_LINES = Counted("header line kept as metadata", "header lines kept as metadata")
+TRACEPOINT_FIELDS = Counted("field of tracepoints", "fields of tracepoints")
 
 MESSAGE = skipped(
     "perf-script.message", "messages of perf itself (warnings, its summary) are not data: left out", quiet=True

@@ -33,21 +33,11 @@ from traceconv.families.common.ansi import plain
 from traceconv.families.common.local_time import local_time, refuse_zone, seconds_since_1970, zone_of, zone_option
 from traceconv.families.common.text_lines import TextLines
 from traceconv.families.importer import Match, option
+from traceconv.io.shown import Counted
 from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import REALTIME, ClockDomain, ClockSnapshot, Provenance, Run, Zero
-from traceconv.model.diagnostics import (
-    EMPTY_LINES,
-    FURTHER_METRICS,
-    LINES,
-    RUN_COUNTS,
-    RUN_LINES,
-    UNSUPPORTED_EVENTS,
-    absent,
-    lost,
-    noted,
-    skipped,
-)
+from traceconv.model.diagnostics import EMPTY_LINES, LINES, absent, lost, noted, skipped
 from traceconv.model.marks import CountMarks, FormatMarks
 from traceconv.model.numbers import (
     LIMIT_NS,
@@ -61,6 +51,11 @@ from traceconv.model.numbers import (
     whole_or_text,
 )
 from traceconv.model.track_table import NO_TRACK, TrackId
+
+RUN_LINES = Counted("heading or total of the run", "headings and totals of the run")
+RUN_COUNTS = Counted("count of the whole run, kept as its arg", "counts of the whole run, kept as its args")
+FURTHER_METRICS = Counted("further metric of a count", "further metrics of counts")
+UNSUPPORTED_EVENTS = Counted("event not supported, kept as an arg", "events not supported, kept as args")
 
 STAT_CLOCK = ClockDomain("perf stat time", Zero.RUN_START, Run.MONOTONIC)
 

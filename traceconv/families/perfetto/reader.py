@@ -67,22 +67,18 @@ from traceconv.families.perfetto.tracks import (
 from traceconv.families.perfetto.tree import CLOCK, INPUTS, SHIFT, SIZE, SOURCES, TO_SOURCES, VIEW, attributes_of
 from traceconv.families.registry import importer_class
 from traceconv.io.limits import Unpacked
+from traceconv.io.shown import Counted
 from traceconv.io.source import Head, Source
 from traceconv.model.args import join_args
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import BOOTTIME, SINCE_BOOT
-from traceconv.model.diagnostics import (
-    DECLARATIONS,
-    PACKETS,
-    UNPACKED_PACKETS,
-    absent,
-    lost,
-    noted,
-    skipped,
-)
+from traceconv.model.diagnostics import PACKETS, absent, lost, noted, skipped
 from traceconv.model.marks import ANY_TOOL_MARKS, JOINT, DeviceMarks, FormatMarks
 from traceconv.model.numbers import LIMIT_NS
 from traceconv.model.trace import NO_CPU, Level, StackId
+
+DECLARATIONS = Counted("declaration of a track, clock or text", "declarations of tracks, clocks and texts")
+UNPACKED_PACKETS = Counted("compressed packet unpacked", "compressed packets unpacked")
 
 BAD_SHIFT = lost(
     "perfetto.bad_shift",

@@ -21,11 +21,14 @@ from traceconv.families.chrome.flows import FlowSteps
 from traceconv.families.common.wire_reader import BadWire, Damage, PacketBuffer, as_double, as_text
 from traceconv.families.perfetto.packets import PacketSequence
 from traceconv.families.perfetto.tracks import Clocks, Tracks, moved
+from traceconv.io.shown import Counted
 from traceconv.model.builder import Builder
 from traceconv.model.columns import I32
-from traceconv.model.diagnostics import JOINED_ENDS, STATE_ENDS, absent, lost
+from traceconv.model.diagnostics import JOINED_ENDS, absent, lost
 from traceconv.model.trace import Level, StackId
 from traceconv.model.track_table import TrackId, TrackKind
+
+STATE_ENDS = Counted("end of a state", "ends of states")
 
 UNKNOWN_CLOCK = lost(
     "perfetto.unknown_clock",

@@ -31,10 +31,13 @@ from traceconv.io.shown import Counted
 from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import NO_TIME, ClockDomain
-from traceconv.model.diagnostics import FOOTERS, LINES, STACK_LINES, TABLE_HEADINGS, absent, lost, noted, skipped
+from traceconv.model.diagnostics import LINES, TABLE_HEADINGS, absent, lost, noted, skipped
 from traceconv.model.marks import FormatMarks, TotalsMarks
 from traceconv.model.numbers import MS, NS, US, S, decimal, double, parse_ns, whole
 from traceconv.model.track_table import TrackId
+
+STACK_LINES = Counted("line of a call stack", "lines of call stacks")
+FOOTERS = Counted("footer kept as metadata", "footers kept as metadata")
 
 OTHER_LINE = skipped(
     "pytorch-table.other_line", "lines outside of the tables are the program's own output and were left out", quiet=True

@@ -46,22 +46,18 @@ from traceconv.io.shown import Counted
 from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import REALTIME, ClockDomain, ClockSnapshot, LocalForm, Provenance, Run, Zero
-from traceconv.model.diagnostics import (
-    LINES,
-    LINES_OUTSIDE,
-    MEASUREMENT_LINES,
-    OUTPUT_ROWS,
-    REPEATED_ROWS,
-    SINGLE_MEASUREMENTS,
-    TABLE_LINES,
-    TOTAL_ROWS,
-    noted,
-)
+from traceconv.model.diagnostics import LINES, LINES_OUTSIDE, TABLE_LINES, noted
 from traceconv.model.marks import FormatMarks, SeveralMarks
 from traceconv.model.numbers import LIMIT_NS, S, format_us, parse_ns, whole
 from traceconv.model.source_info import Layer
 from traceconv.model.trace import SliceId
 from traceconv.model.track_table import NO_TRACK, TrackId
+
+MEASUREMENT_LINES = Counted("measurement line joined to the table", "measurement lines joined to the table")
+REPEATED_ROWS = Counted("row that repeats one of the first run", "rows that repeat those of the first run")
+TOTAL_ROWS = Counted("total row kept as metadata", "total rows kept as metadata")
+SINGLE_MEASUREMENTS = Counted("single measurement joined to its op", "single measurements joined to their op")
+OUTPUT_ROWS = Counted("row of a further output of a node", "rows of further outputs of a node")
 
 TIME_OF_DAY = ClockDomain(
     "local time of day, without a date", Zero.UNKNOWN, Run.WALL, 1000, local=LocalForm.TIME_OF_DAY

@@ -36,12 +36,15 @@ import msgspec
 from traceconv.errors import InputError, MalformedInput, UsageError
 from traceconv.families.importer import Match
 from traceconv.families.tvm.output_tensors import Tensor, node_of, read_listing, summary
+from traceconv.io.shown import Counted
 from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import NO_TIME, ClockDomain
-from traceconv.model.diagnostics import NODES, absent, lost
+from traceconv.model.diagnostics import absent, lost
 from traceconv.model.numbers import MAX_DEPTH, flatten
 from traceconv.model.trace import SliceId
+
+NODES = Counted("node", "nodes")
 
 GRAPH_FILE = "_tvmdbg_graph_dump.json"
 TENSORS_FILE = "output_tensors.params"

@@ -25,11 +25,14 @@ import msgspec
 
 from traceconv.errors import MalformedInput
 from traceconv.families.importer import Match
+from traceconv.io.shown import Counted
 from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import NO_TIME, ClockDomain
-from traceconv.model.diagnostics import TENSORS, lost
+from traceconv.model.diagnostics import lost
 from traceconv.model.numbers import whole_or_text
+
+TENSORS = Counted("tensor", "tensors")
 
 CUT_TENSORS = lost("tvm.cut_tensors", "the file ends before all of its tensors: the complete ones were listed")
 

@@ -30,8 +30,12 @@ from traceconv.families.tvm import text
 from traceconv.io.shown import Counted
 from traceconv.io.source import Source
 from traceconv.model.builder import Builder
-from traceconv.model.diagnostics import CONFIGURATION_LINES, LINES_OUTSIDE, TABLE_LINES, lost, repaired
+from traceconv.model.diagnostics import LINES_OUTSIDE, TABLE_LINES, lost, repaired
 from traceconv.model.numbers import MAX_DEPTH, flatten
+
+CONFIGURATION_LINES = Counted(
+    "line of the configuration kept as metadata", "lines of the configuration kept as metadata"
+)
 
 REPAIRED = repaired(
     "tvm.repaired",

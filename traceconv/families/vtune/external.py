@@ -22,12 +22,15 @@ from msgspec import Struct
 from traceconv.families.common.local_time import local_ns
 from traceconv.families.common.text_lines import TextLines
 from traceconv.families.common.text_tables import text_of_line
+from traceconv.io.shown import Counted
 from traceconv.io.source import Source
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import REALTIME, ClockDomain, Run, Zero
-from traceconv.model.diagnostics import FIRST_TOTALS, HEADINGS, lost, skipped
+from traceconv.model.diagnostics import HEADINGS, lost, skipped
 from traceconv.model.numbers import LIMIT_NS, is_digits, number_of, whole
 from traceconv.model.track_table import NO_TRACK, TrackId
+
+FIRST_TOTALS = Counted("first row of a running total", "first rows of running totals")
 
 BAD_ROW = lost(
     "vtune.bad_external_row",
