@@ -159,8 +159,7 @@ def test_the_answer_of_the_readme(update_golden: bool) -> None:
 
 
 def test_the_table_of_layers(update_golden: bool) -> None:
-    for page in (README, DOCS / "answers.md"):
-        check_block(page, "layers", printed(command_in(page, "traceconv report tests/")), update_golden)
+    check_block(README, "layers", printed(command_in(README, "traceconv report tests/")), update_golden)
 
 
 def test_the_readme_is_short_and_shows_every_command_and_format() -> None:

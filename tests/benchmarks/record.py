@@ -96,11 +96,10 @@ def save(results: Mapping[str, Result], order: Sequence[str]) -> None:
 def documents() -> dict[Path, str]:
     """Return the documents with the recorded figures between the comments `benchmark`; recorded.json has all costs."""
     results = load()
-    headers = dict.fromkeys(result.header for result in results.values() if result.lines)
+    headers = [line for result in results.values() if result.lines for line in result.header.splitlines()]
     rows = [row for result in results.values() for row in result.rows]
     lines = laid_out([_HEAD[:3], *((row.work, row.goal, marked(row.reached, row.verdict)) for row in rows)])
-    for header in headers:
-        lines += ["", *(f"    {line}" for line in header.splitlines())]
+    lines += ["", *(f"    {line}" for line in dict.fromkeys(headers))]
     path = ROOT / "docs" / "performance.md"
     return {path: with_block(path.read_text(encoding="utf-8"), "benchmark", lines)}
 
