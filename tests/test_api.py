@@ -26,9 +26,9 @@ from tests import HANG_S
 from tests.golden import ROOT
 from traceconv import errors
 from traceconv.errors import NothingRead, UsageError
-from traceconv.inputs import Settings, opened
 from traceconv.io.limits import Limits
 from traceconv.reading import NO_DATA
+from traceconv.recordings import Settings, opened
 
 KINETO = ROOT / "pytorch-kineto" / "torch-convnet-process" / "input.json"
 ONEDNN = ROOT / "onednn-verbose" / "torch-convnet-process" / "input.log"

@@ -26,7 +26,7 @@ import traceconv
 from tests import HANG_S
 from tests.golden import ROOT
 from tests.make_ranks import write_ranks
-from traceconv import cli, expanding
+from traceconv import cli, reading
 from traceconv.cli import open_command
 from traceconv.errors import TraceconvError
 from traceconv.families.index import ALIASES
@@ -730,7 +730,7 @@ def test_what_is_wrong_is_said_before_archives_are_unpacked(
     def unpacked(*_: object, **__: object) -> None:
         raise AssertionError("an archive was unpacked")
 
-    monkeypatch.setattr(expanding, "files_of", unpacked)
+    monkeypatch.setattr(reading, "files_of", unpacked)
     command, *others = arguments
     refused = refusal(run(command, "runs.zip", *others))
     assert message in f"{refused.message} {refused.hint}"

@@ -24,7 +24,7 @@ from click.testing import CliRunner, Result
 import traceconv
 from tests import HANG_S
 from tests.golden import ROOT
-from traceconv import cli, expanding, inputs, reading
+from traceconv import cli, reading, recordings
 from traceconv.check.chrome_text import load_schema
 from traceconv.errors import (
     ImporterFailed,
@@ -133,7 +133,7 @@ def test_all_commands_look_at_them_once_and_tell_the_rest(
         return recognise(source, format)
 
     recognise = reading.recognise
-    for module in (expanding, inputs):
+    for module in (reading, recordings):
         monkeypatch.setattr(module, "recognise", counted)
     more = ["-o", tmp_path / "tables.csv"] if command == "export" else []
     result = run(command, runs, *more)

@@ -19,7 +19,7 @@ from traceconv.families.chrome import writer as chrome_writer
 from traceconv.families.chrome.writer import ChromeJson
 from traceconv.io import limits
 from traceconv.io.limits import Limits
-from traceconv.writers.sink import Sink
+from traceconv.writers import Sink
 
 MB = 1 << 20
 LONG = "n" * 20_000

@@ -54,3 +54,21 @@ def test_no_two_modules_import_each_other() -> None:
         TopologicalSorter(graph).prepare()
     except CycleError as error:
         raise AssertionError(" -> ".join(error.args[1])) from None
+
+
+def test_reading_knows_no_alignment_and_the_model_no_importer() -> None:
+    graph = imports()
+
+    def behind(start: str) -> set[str]:
+        """The modules that one needs, directly or through others."""
+        found, left = set[str](), {start}
+        while left:
+            found |= left
+            left = set().union(*(graph[name] for name in left)) - found
+        return found
+
+    assert not [name for name in behind("traceconv.reading") if name.startswith("traceconv.align")]
+    for module in graph:
+        if module.startswith("traceconv.model."):
+            above = ("traceconv.families", "traceconv.writers", "traceconv.align", "traceconv.reading")
+            assert not [name for name in behind(module) if name.startswith(above)], module

@@ -23,7 +23,7 @@ from traceconv.model.source_info import SourceInfo
 from traceconv.model.trace import Trace
 from traceconv.model.trace_inputs import concatenate_traces
 from traceconv.model.track_table import TrackKind
-from traceconv.writers.view import window
+from traceconv.writers.order import window
 
 MS = 1_000_000
 

@@ -75,9 +75,7 @@ if TYPE_CHECKING:
         UnverifiedAlignment,
         UsageError,
     )
-    from traceconv.expanding import Expanded, Recording, expand
     from traceconv.families.importer import Importer, Match
-    from traceconv.inputs import Input
     from traceconv.io.limits import Limits
     from traceconv.io.source import Head, Source
     from traceconv.model.args import Args
@@ -87,6 +85,8 @@ if TYPE_CHECKING:
     from traceconv.model.stated_collectives import Collectives
     from traceconv.model.trace import Counters, Flows, Instants, Level, Logs, Samples, Slices, Trace
     from traceconv.model.track_table import Track, TrackKind, Tracks
+    from traceconv.reading import Expanded, Recording, expand
+    from traceconv.recordings import Input
 
 # fmt: off
 __all__ = [
@@ -108,8 +108,8 @@ __all__ = [
 _HOMES = (
     "errors",
     "api",
-    "inputs",
-    "expanding",
+    "recordings",
+    "reading",
     "align.constraint_parser",
     "align.names",
     "model.clocks",

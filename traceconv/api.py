@@ -18,11 +18,9 @@ from traceconv.align.constraint_parser import NO_CONSTRAINTS, Constraints
 from traceconv.align.identity import Together
 from traceconv.align.receipt import Aligned
 from traceconv.errors import AlignmentError, LostData, UsageError
-from traceconv.expanding import expand
 from traceconv.families.importer import Importer
 from traceconv.families.outputs import is_compressed, writer_for_path, writer_named
 from traceconv.families.registry import OptionValue, importers
-from traceconv.inputs import Input, Inputs, Opened, Settings, opened, read_all
 from traceconv.io import progress
 from traceconv.io.folders import AnyPath, shown
 from traceconv.io.limits import DEFAULT_LIMITS, Limits
@@ -32,6 +30,8 @@ from traceconv.merging.traces import merge_traces
 from traceconv.model.diagnostics import ProblemKind
 from traceconv.model.layout import validate
 from traceconv.model.trace import Trace
+from traceconv.reading import expand
+from traceconv.recordings import Input, Inputs, Opened, Settings, opened, read_all
 from traceconv.writers import Writer
 
 if TYPE_CHECKING:

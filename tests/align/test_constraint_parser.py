@@ -40,7 +40,6 @@ from traceconv.api import estimate
 from traceconv.cli.options import Named
 from traceconv.errors import InconsistentClocks, UnrelatedClocks, UsageError
 from traceconv.families.logs import timed_log
-from traceconv.inputs import Settings
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import (
     DRIFT_UNIT,
@@ -57,6 +56,7 @@ from traceconv.model.clocks import (
 from traceconv.model.layout import lay_out
 from traceconv.model.source_info import SourceInfo
 from traceconv.model.trace import Trace
+from traceconv.recordings import Settings
 
 PATHS = ["dir/a.json", "b.log"]
 US, MS, S = 10**3, 10**6, 10**9

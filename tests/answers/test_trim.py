@@ -14,7 +14,7 @@ import traceconv
 from tests import oracle
 from tests.golden import ROOT
 from tests.oracle.fixtures import OpenTrace
-from traceconv import expanding
+from traceconv import reading
 from traceconv.align.constraint_parser import Constraints
 from traceconv.answers.windows import OUTSIDE, trimmed
 from traceconv.api import Output, read
@@ -183,7 +183,7 @@ def test_standard_input_is_called_as_it_was_given(tmp_path: Path) -> None:
 def test_a_wrong_call_is_found_before_archives_are_unpacked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "runs").mkdir()
     (tmp_path / "out.pftrace").touch()
-    monkeypatch.setattr(expanding, "files_of", lambda *_: pytest.fail("unpacked"))
+    monkeypatch.setattr(reading, "files_of", lambda *_: pytest.fail("unpacked"))
     for more in (["--trim", "1us..5xs", "-f"], []):
         done = CliRunner().invoke(cli, ["merge", str(tmp_path / "runs"), "-o", str(tmp_path / "out.pftrace"), *more])
         assert isinstance(done.exception, UsageError)

@@ -22,7 +22,7 @@ from traceconv.model.numbers import fits_int64
 from traceconv.model.trace import Level, Tabular, Trace, needed
 from traceconv.model.trace_inputs import inputs_of
 from traceconv.model.track_table import NO_TRACK, TrackKind
-from traceconv.writers.sink import outgrown, room_of
+from traceconv.writers import outgrown, room_of
 
 if TYPE_CHECKING:
     import pyarrow

@@ -25,13 +25,13 @@ from traceconv.cli.options import Named, Verbosity, left_out_json, recordings_op
 from traceconv.cli.results import force_option, print_receipt, quiet_option, report_option, verbosity_options
 from traceconv.cli.terminal import clock_json, json_option, print_json, say, width_of, working
 from traceconv.errors import TraceconvError, UsageError
-from traceconv.inputs import Settings
 from traceconv.io.folders import check_all_there
 from traceconv.io.output import as_json, check_target, write_output
 from traceconv.io.shown import quantity, shortened, widths_within
 from traceconv.model.clocks import ClockMap, Provenance, Zero
 from traceconv.model.diagnostics import FILES
 from traceconv.model.numbers import format_bound, format_time
+from traceconv.recordings import Settings
 
 if TYPE_CHECKING:
     from traceconv.align.pairs import PairEstimate

@@ -24,9 +24,7 @@ from traceconv.cli.options import (
 )
 from traceconv.cli.terminal import clock_json, failure, json_option, print_json, say
 from traceconv.errors import TraceconvError
-from traceconv.expanding import Expanded, Recording
 from traceconv.families.registry import importer_class
-from traceconv.inputs import Settings
 from traceconv.io.folders import shown
 from traceconv.io.limits import Limits
 from traceconv.io.shown import Counted, quantity
@@ -34,7 +32,8 @@ from traceconv.model.diagnostics import COUNTERS, THREADS
 from traceconv.model.numbers import format_bound, format_time
 from traceconv.model.trace import Trace
 from traceconv.model.track_table import TrackKind
-from traceconv.reading import read_start
+from traceconv.reading import Expanded, Recording, read_start
+from traceconv.recordings import Settings
 
 PROCESSES = Counted("process", "processes")
 OTHERS = Counted("other", "others")

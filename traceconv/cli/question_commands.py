@@ -16,11 +16,11 @@ from traceconv.cli.options import Named, Verbosity, grouped, recordings_options,
 from traceconv.cli.results import force_option, print_details, strict_option, verbosity_options
 from traceconv.cli.terminal import put, say, width_of, working
 from traceconv.errors import UsageError
-from traceconv.inputs import Settings
 from traceconv.io.folders import check_all_there
 from traceconv.io.output import check_target, write_output
 from traceconv.io.shown import Counted, quantity
 from traceconv.model.diagnostics import FILES
+from traceconv.recordings import Settings
 
 TABLES = Counted("table", "tables")
 

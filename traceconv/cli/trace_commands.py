@@ -23,10 +23,10 @@ from traceconv.cli.results import (
     verbosity_options,
 )
 from traceconv.cli.terminal import put, say, width_of, working
-from traceconv.inputs import Settings
 from traceconv.io.folders import shown
 from traceconv.io.shown import quantity
 from traceconv.model.diagnostics import FILES, MORE_ROWS
+from traceconv.recordings import Settings
 
 
 @click.command("convert")

@@ -38,10 +38,9 @@ from traceconv.model.numbers import format_us, number_or_text
 from traceconv.model.trace import NO_CPU, Instants, Level, Slices, Trace, take
 from traceconv.model.trace_inputs import recording_metadata
 from traceconv.model.track_table import NO_TRACK, TrackKind
-from traceconv.writers import WriteCounts
+from traceconv.writers import WriteCounts, sink_of
 from traceconv.writers.ids import Identities, tree_order
 from traceconv.writers.order import Windows
-from traceconv.writers.sink import sink_of
 
 U8 = npt.NDArray[np.uint8]
 

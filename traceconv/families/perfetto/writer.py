@@ -53,10 +53,8 @@ from traceconv.model.dump import as_shown
 from traceconv.model.numbers import double_of, fits_int64, number_or_text, whole, whole_of
 from traceconv.model.trace import Counters, Instants, Logs, Samples, Slices, Trace, take
 from traceconv.model.trace_inputs import recording_metadata
-from traceconv.writers import WriteCounts
-from traceconv.writers.order import FileOrder, Kind, file_order
-from traceconv.writers.sink import sink_of
-from traceconv.writers.view import window
+from traceconv.writers import WriteCounts, sink_of
+from traceconv.writers.order import FileOrder, Kind, file_order, window
 
 _PACKET = 1  # of Trace
 # TracePacket

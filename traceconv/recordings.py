@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 from traceconv.align.constraint_parser import NO_CONSTRAINTS, Constraints
 from traceconv.align.constraints import importer_options
 from traceconv.errors import SeveralErrors, TraceconvError, UnrecognizedFormat, UnrecognizedInput, UsageError
-from traceconv.expanding import Expanded, expand
 from traceconv.families.importer import Importer
 from traceconv.families.registry import OptionValue, option_names, option_texts
 from traceconv.io.folders import AnyPath
@@ -21,7 +20,7 @@ from traceconv.io.limits import DEFAULT_LIMITS, Limits
 from traceconv.io.source import Source, digests, fingerprint
 from traceconv.io.spill import Memory
 from traceconv.model.trace import Trace
-from traceconv.reading import Recognised, read_recognised, recognise
+from traceconv.reading import Expanded, Recognised, expand, read_recognised, recognise
 
 if TYPE_CHECKING:
     from traceconv.align import Policy
