@@ -186,6 +186,12 @@ def test_links_lead_somewhere_and_the_index_names_every_page() -> None:
     assert [page.name for page in DOCS.glob("*.md") if f"({page.name})" not in index and page.name != "README.md"] == []
 
 
+def test_files_that_documents_name_exist() -> None:
+    for document in (ROOT / "CONTRIBUTING.md", *DOCS.glob("*.md")):
+        for path in re.findall(r"`([\w./-]+/[\w.-]+\.(?:py|pyx|j2|json|md))`", document.read_text(encoding="utf-8")):
+            assert any((folder / path).exists() for folder in (ROOT, ROOT / "traceconv")), f"{document.name}: {path}"
+
+
 def test_the_readme_names_every_output() -> None:
     text = README.read_text(encoding="utf-8")
     for writer in writers():
