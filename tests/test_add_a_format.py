@@ -24,6 +24,7 @@ from traceconv.io.source import Source
 from traceconv.testing import check_importer
 
 ROOT = Path(__file__).parent.parent
+BARE = "from traceconv import Importer\nclass Toy(Importer): name = 'toy'"
 PAGE = (ROOT / "docs" / "add-a-format.md").read_text(encoding="utf-8")
 
 
@@ -151,8 +152,8 @@ def failure(path: Path) -> ImporterFailed:
         ("toy = toy_bad:Toy", "import there_is_no_such_module", "ModuleNotFoundError: No module named"),
         ("toy = toy_bad:Toy", "raise SystemError('x')", "SystemError: x"),
         ("toy = toy_bad:Nothing", "", "AttributeError: module 'toy_bad' has no attribute 'Nothing'"),
-        ("toy = toy_bad", "", "toy_bad is not a class"),
-        ("toy = toy_bad:Toy", "class Toy: name = 'toy'", "toy_bad:Toy lacks title, url, "),
+        ("toy = toy_bad", "", "toy_bad is no class that inherits from Importer"),
+        ("toy = toy_bad:Toy", BARE, "toy_bad:Toy lacks title, url, "),
         ("other = toy_bad:Toy", "", "toy_bad:Toy calls itself 'toy'"),
         ("viztracer = toy_bad:Toy", "", "traceconv has a format of that name"),
     ],

@@ -19,7 +19,7 @@ from traceconv.errors import TraceconvError, UnrecognizedFormat, UsageError
 from traceconv.families.chrome.document import ChromeTrace
 from traceconv.families.importer import Importer, Match
 from traceconv.families.index import FORMATS
-from traceconv.families.registry import Certainty, configure, identify, importers, skipped_by_design
+from traceconv.families.registry import Certainty, configure, identify, importers
 from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
 from traceconv.model.diagnostics import DECLARED, ProblemKind
@@ -55,7 +55,7 @@ def test_info_are_there(cls: type[Importer]) -> None:
 
 def test_what_is_skipped_by_design_is_said() -> None:
     """Each code of that kind stands in `formats NAME`, but for those that all formats share."""
-    said = {code.name for cls in IMPORTERS.values() for code in skipped_by_design(cls)}
+    said = {code.name for cls in IMPORTERS.values() for code in cls.skips}
     declared = {name for name, code in DECLARED.items() if code.kind is ProblemKind.SKIPPED}
     tests = {name for name in declared if name.startswith("test.")}
     assert said == declared - tests - {EMPTY_TRACKS.name, OUTSIDE.name}

@@ -17,7 +17,6 @@ import traceconv
 from tests import HANG_S
 from traceconv import cli
 from traceconv import errors as errors_
-from traceconv.families.importer import extras
 from traceconv.families.outputs import writers
 from traceconv.families.registry import importers
 from traceconv.model.trace import TABLES, column_types
@@ -122,7 +121,7 @@ def test_the_evidence_of_each_format_is_told() -> None:
     told = {name: recorded for names, recorded in rows for name in re.findall(r"`([^`]*)`", names)}
     assert set(told) == set(importers())
     not_recorded = {name for name, recorded in told.items() if recorded.startswith("no")}
-    assert not_recorded == {name for name, cls in importers().items() if extras(cls).unrecorded}
+    assert not_recorded == {name for name, cls in importers().items() if cls.unrecorded}
 
 
 def test_the_document_of_commands(update_golden: bool) -> None:

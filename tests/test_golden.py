@@ -18,7 +18,7 @@ from traceconv.answers.windows import OUTSIDE
 from traceconv.api import read
 from traceconv.check import check_file
 from traceconv.errors import NothingRead, TraceconvError
-from traceconv.families.registry import importer_class, skipped_by_design
+from traceconv.families.registry import importer_class
 from traceconv.io.shown import Counted
 from traceconv.model.diagnostics import ProblemKind, Severity
 from traceconv.model.dump import dump, dump_problem
@@ -74,7 +74,7 @@ def test_expectations(case: Case, tmp_path: Path, update_golden: bool) -> None:
         for what in (balance.unit, *balance.kept, *balance.merged, *balance.skipped):
             assert isinstance(what, Counted) or what.startswith("skipped ("), f"{what!r} has no word for one"
     for source in merged.sources:
-        reasons = {EMPTY_TRACKS, OUTSIDE, *skipped_by_design(importer_class(source.format))}
+        reasons = {EMPTY_TRACKS, OUTSIDE, *importer_class(source.format).skips}
         skipped = {entry.code for entry in source.diagnostics if entry.code.kind is ProblemKind.SKIPPED}
         assert skipped <= reasons, "not in what `formats` says of that format"
     compare(case.folder / "expect.diag", diagnosis([merged]), update_golden)

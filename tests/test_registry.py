@@ -18,7 +18,7 @@ from tests.golden import ROOT
 from traceconv import cli
 from traceconv.errors import AmbiguousFormat, InputError, UnrecognizedFormat, UsageError
 from traceconv.families import registry
-from traceconv.families.importer import Extras, Match, extras
+from traceconv.families.importer import Importer, Match
 from traceconv.families.index import FORMATS
 from traceconv.families.registry import Certainty, answers, configure, identify, importer_class, importers
 from traceconv.io.source import Head, Source
@@ -42,7 +42,7 @@ YES, MAYBE, NO = Certainty.YES, Certainty.MAYBE, Certainty.NO
 
 def an_importer(its_name: str, certainty: Certainty = NO) -> type[Any]:
     @dataclass(frozen=True)
-    class Made:
+    class Made(Importer):
         """An importer of a test."""
 
         flag: bool = False
@@ -75,13 +75,6 @@ def test_a_misspelled_attribute_is_found(typo: str, meant: str) -> None:
     assert unknown_attributes(cls) == [typo]
     with pytest.raises(AssertionError, match=f"no attribute '{typo}': is {meant} meant"):
         check_description(cls)
-
-
-def test_what_an_importer_does_not_declare_has_one_default() -> None:
-    made = an_importer("a")
-    assert extras(made) == extras(made()) == Extras()
-    assert extras(importer_class("timed-log")).only_named
-    assert extras(importer_class("deepsparse")).reads_arrivals
 
 
 @pytest.fixture

@@ -33,7 +33,7 @@ from traceconv.errors import (
     UnrecognizedFormat,
     UsageError,
 )
-from traceconv.families.importer import Importer, Match, extras
+from traceconv.families.importer import Importer, Match
 from traceconv.families.index import Certainty
 from traceconv.families.outputs import writers
 from traceconv.families.registry import answer_of, configure, formats_called, identify, importer_class
@@ -134,7 +134,7 @@ def _identified(source: Source, among: Sequence[str]) -> tuple[type[Importer], M
 def _reads_arrivals(source: Source, named: tuple[type[Importer], Match] | None, among: Sequence[str]) -> bool:
     """Return whether the importer of an input uses the arrival times in the prefixes itself."""
     identified = named or _identified(source, among)
-    return identified is not None and extras(identified[0]).reads_arrivals
+    return identified is not None and identified[0].reads_arrivals
 
 
 def read_recognised(
@@ -202,13 +202,12 @@ def _read_one(source: Source, importer: Importer, name: str, memory: Memory, row
         ImporterFailed: the importer raised an error of its own, or its trace breaks a rule.
         TraceconvError: the input cannot be read.
     """
-    declared = extras(importer)
     info = SourceInfo(
         name,
         importer.name,
-        layer=declared.layer,
-        marks=declared.marks,
-        form=form_of(importer, source),
+        layer=importer.layer,
+        marks=importer.marks,
+        form=importer.form(source.head()),
         path="-" if source.display == "<stdin>" else source.display,
     )
     try:
@@ -225,12 +224,6 @@ def _read_one(source: Source, importer: Importer, name: str, memory: Memory, row
             hint=f"tell the authors of {module.partition('.')[0]}; TRACECONV_DEBUG=1 shows the traceback, --from NAME "
             "reads the input as another format",
         ) from error
-
-
-def form_of(importer: Importer, source: Source) -> Form | None:
-    """Return the form of a recording that an input is; None if its format has only one."""
-    of = extras(importer).form
-    return None if of is None else of(source.head())
 
 
 def _line_of(error: Exception, importer: Importer) -> str:
@@ -433,7 +426,7 @@ def expand(
             elif _is_named(file, named):
                 take(Recording(file, number, is_inside=True))
             elif recognised := _recognised(file, limits, expanded):
-                if extras(recognised.cls).only_named:
+                if recognised.cls.only_named:
                     expanded.left_out[shown(file)] = "a plain log: name it to include it"
                 else:
                     take(Recording(file, number, True, recognised))
@@ -488,7 +481,7 @@ def _repeats(recordings: Sequence[Recording], limits: Limits) -> dict[str, str]:
             for one in files
             if one.is_optional
             and one.recognition
-            and (form := form_of(one.recognition.cls(), one.recognition.source)) is not None
+            and (form := one.recognition.cls().form(one.recognition.source.head())) is not None
             and shown(one.path) not in reasons
         ),
         key=lambda one: one.form.rank,

@@ -17,7 +17,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from traceconv.errors import ImporterFailed, TraceconvError
-from traceconv.families.importer import EXTRAS, Importer, Match
+from traceconv.families.importer import Importer, Match
 from traceconv.families.index import Certainty
 from traceconv.families.registry import option_help, option_texts
 from traceconv.io.shown import Counted
@@ -90,7 +90,7 @@ def check_description(cls: type[Importer]) -> None:
     assert not cls.clock.owner, "a clock of a format has no owner"
     assert not cls.clock.machine, "a clock of a format has no machine"
     for name in unknown_attributes(cls):
-        meant = get_close_matches(name, EXTRAS, 1)
+        meant = get_close_matches(name, Importer.__annotations__, 1)
         assert not meant, f"importers have no attribute {name!r}: is {meant[0]} meant?"
     for option in dataclasses.fields(cls):  # type: ignore[arg-type]
         assert option.type in ("bool", "int", "str", "int | None"), f"option {option.name} is of {option.type}"
@@ -100,7 +100,7 @@ def check_description(cls: type[Importer]) -> None:
 
 def unknown_attributes(cls: type[Importer]) -> list[str]:
     """Return the public attributes of an importer, or of the classes that it inherits from, that traceconv ignores."""
-    known = {*_public(Importer), *EXTRAS, *(option.name for option in dataclasses.fields(cls))}  # type: ignore[arg-type]
+    known = {*_public(Importer), *(option.name for option in dataclasses.fields(cls))}  # type: ignore[arg-type]
     return sorted(_public(cls) - known)
 
 

@@ -12,7 +12,6 @@ from traceconv.align.domains import rows_on
 from traceconv.align.estimate import Array, Bins, Events, SampledThreads, Samples
 from traceconv.align.names import NameMap
 from traceconv.align.nesting import UNNAMED, Stretches, ThreadStretches
-from traceconv.families.importer import extras
 from traceconv.families.registry import importers
 from traceconv.model.args import arg_values
 from traceconv.model.clocks import Run
@@ -214,7 +213,7 @@ def libraries_of(trace: Trace) -> list[str]:
 
     A framework calls libraries and has others built in. A format that any tool writes may be of any runtime.
     """
-    marks = [trace.sources[0].marks, *(extras(cls).marks for cls in importers().values())]
+    marks = [trace.sources[0].marks, *(cls.marks for cls in importers().values())]
     return list(dict.fromkeys(mark.libraries for mark in marks if mark.libraries))
 
 

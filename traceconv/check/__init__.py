@@ -86,11 +86,10 @@ def _check_stream(file: BinaryIO, is_protobuf: bool, source: Source) -> CheckRep
 
 def _tell_writer(source: Source, at_zero: AtZero) -> None:
     """Set what the format states about the times of its writer; nothing if no importer reads the file."""
-    from traceconv.families.importer import extras
     from traceconv.families.registry import identify
 
     try:
         importer, _ = identify(source)
     except InputError:
         return
-    at_zero.marks, at_zero.zero = extras(importer).marks, importer.clock.zero
+    at_zero.marks, at_zero.zero = importer.marks, importer.clock.zero

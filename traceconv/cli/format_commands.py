@@ -13,14 +13,13 @@ from traceconv.cli.completion import complete_files, complete_formats
 from traceconv.cli.options import expanded, left_out_json, limit_options
 from traceconv.cli.terminal import clock_json, failure, json_option, print_json, say
 from traceconv.errors import TraceconvError
-from traceconv.families.importer import Importer, Match, extras
+from traceconv.families.importer import Importer, Match
 from traceconv.families.registry import (
     answers,
     formats_called,
     importer_class,
     option_help,
     options_of,
-    skipped_by_design,
 )
 from traceconv.io.folders import AnyPath, shown
 from traceconv.io.limits import Limits
@@ -57,14 +56,14 @@ def formats_command(name: str | None, as_json: bool) -> None:
 def _details(cls: type[Importer]) -> list[str]:
     lines = [
         f"{cls.name}: {cls.title}",
-        *_column("recorded", [f"no: {extras(cls).unrecorded}"] if extras(cls).unrecorded else []),
+        *_column("recorded", [f"no: {cls.unrecorded}"] if cls.unrecorded else []),
         f"  versions  {cls.versions}",
         f"  clock     {cls.clock.describe()}",
         *_column("record", cls.record.splitlines()),
         f"  aligned   {cls.line_up}",
         *_column("becomes", [f"{what}: {thing}" for what, thing in cls.becomes]),
         *_column("limits", cls.lost),
-        *_column("skipped", [f"{code.help} ({code.name})" for code in skipped_by_design(cls)]),
+        *_column("skipped", [f"{code.help} ({code.name})" for code in cls.skips]),
         f"  see       {cls.url}",
     ]
     for option, value in options_of(cls).items():
@@ -78,13 +77,13 @@ def _json(cls: type[Importer]) -> dict[str, Any]:
         "name": cls.name,
         "title": cls.title,
         "versions": cls.versions,
-        "unrecorded": extras(cls).unrecorded,
+        "unrecorded": cls.unrecorded,
         "clock": clock_json(cls.clock),
         "record": cls.record.splitlines(),
         "line_up": cls.line_up,
         "becomes": cls.becomes,
         "limits": cls.lost,
-        "skipped": {code.name: code.help for code in skipped_by_design(cls)},
+        "skipped": {code.name: code.help for code in cls.skips},
         "options": {
             option: {"default": value, "help": option_help(cls, option)} for option, value in options_of(cls).items()
         },
@@ -186,16 +185,15 @@ def _lines(format: str) -> Iterator[str]:
     yield f"# {cls.title}"
     yield from cls.record.splitlines()
     yield f"# {cls.line_up}"
-    with_perf = extras(cls).with_perf
-    if with_perf:
+    if cls.with_perf:
         yield "# What each layer costs inside the machine:"
-        yield from with_perf.splitlines()
-        yield from _ABOUT_PERF if "perf record" in with_perf else ()
+        yield from cls.with_perf.splitlines()
+        yield from _ABOUT_PERF if "perf record" in cls.with_perf else ()
     if cls.name != "clock-anchor":
         yield "# For any format: this reads all clocks before and after the run. Merge anchor.json with the others."
         yield "traceconv anchor -o anchor.json -- COMMAND"
     if others:
-        with_costs = [name for name in others if extras(importer_class(name)).with_perf]
+        with_costs = [name for name in others if importer_class(name).with_perf]
         yield f"# {format} is also {', '.join(others)}: traceconv how {others[0]}"
-        if with_costs and not with_perf:
+        if with_costs and not cls.with_perf:
             yield f"# What each layer costs inside the machine: traceconv how {with_costs[0]}"

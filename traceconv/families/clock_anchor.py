@@ -22,11 +22,10 @@ import re
 import shlex
 from collections import defaultdict
 from dataclasses import dataclass, replace
-from typing import ClassVar
 
 import msgspec
 
-from traceconv.families.importer import Match
+from traceconv.families.importer import Importer, Match
 from traceconv.io.shown import Counted
 from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
@@ -176,25 +175,26 @@ def _plain(text: str) -> str:
 
 
 @dataclass(frozen=True)
-class ClockAnchor:
+class ClockAnchor(Importer):
     """Importer of the readings that `traceconv anchor` writes."""
 
-    name: ClassVar[str] = "clock-anchor"
-    title: ClassVar[str] = "Clock readings of traceconv anchor"
-    url: ClassVar[str] = "https://docs.python.org/3/library/time.html#time.clock_gettime"
-    versions: ClassVar[str] = "version 1, of Linux and of what Python can read elsewhere"
-    clock: ClassVar[ClockDomain] = _CLOCKS["CLOCK_MONOTONIC"]
-    marks: ClassVar[FormatMarks] = FormatMarks(reads_clocks=True)
-    record: ClassVar[str] = "traceconv anchor -o anchor.json -- python run.py"
-    line_up: ClassVar[str] = (
+    name = "clock-anchor"
+    title = "Clock readings of traceconv anchor"
+    url = "https://docs.python.org/3/library/time.html#time.clock_gettime"
+    versions = "version 1, of Linux and of what Python can read elsewhere"
+    clock = _CLOCKS["CLOCK_MONOTONIC"]
+    record = "traceconv anchor -o anchor.json -- python run.py"
+
+    line_up = (
         "Merged with recordings of the same machine, it relates their clocks, such as CLOCK_MONOTONIC of "
         "perf and CLOCK_REALTIME of MXNet. If a file does not name its machine: --clock FILE=monotonic@HOST."
     )
-    becomes: ClassVar[tuple[tuple[str, str], ...]] = (
+    becomes = (
         ("readings", "clock snapshots, a line with a drift where two clocks were read twice"),
         ("command", "slice in its process, with the command line and the exit code as args"),
     )
-    lost: ClassVar[tuple[str, ...]] = ("Between the readings, clocks are assumed to run evenly.",)
+    lost = ("Between the readings, clocks are assumed to run evenly.",)
+    marks = FormatMarks(reads_clocks=True)
 
     def sniff(self, head: Head) -> Match:
         """Return YES for an object with the member "traceconv-anchor", at any position."""

@@ -26,7 +26,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -36,7 +36,7 @@ from traceconv.families.chrome import document
 from traceconv.families.chrome.event import ABSENT, Event, members_of, text_of
 from traceconv.families.chrome.events import EMPTY_EVENT, ChromeEvents, args_of
 from traceconv.families.chrome.json_reader import ChromeReader
-from traceconv.families.importer import Match
+from traceconv.families.importer import Importer, Match
 from traceconv.io.source import Head, Source
 from traceconv.io.spill import forget
 from traceconv.model.args import join_args
@@ -468,37 +468,35 @@ def _stated_times(args: dict[str, Any]) -> tuple[int, int] | None:
 
 
 @dataclass(frozen=True)
-class Furiosa:
+class Furiosa(Importer):
     """Importer of Furiosa profiler traces."""
 
-    name: ClassVar[str] = "furiosa"
-    title: ClassVar[str] = "Furiosa profiler trace (Warboy NPU)"
-    url: ClassVar[str] = "https://furiosa-ai.github.io/docs/latest/en/software/profiler.html"
-    versions: ClassVar[str] = "SDK 0.5 to 0.10; the file of the runtime and export_chrome_trace (tried without an NPU)"
-    clock: ClassVar[ClockDomain] = REALTIME
-    record: ClassVar[str] = "FURIOSA_PROFILER_OUTPUT_PATH=trace.json python run.py"
-    marks = FormatMarks(steps="Inference", devices=DeviceMarks(r".* / PE [^/(]*"))
-    becomes: ClassVar[tuple[tuple[str, str], ...]] = (
+    name = "furiosa"
+    title = "Furiosa profiler trace (Warboy NPU)"
+    url = "https://furiosa-ai.github.io/docs/latest/en/software/profiler.html"
+    versions = "SDK 0.5 to 0.10; the file of the runtime and export_chrome_trace (tried without an NPU)"
+    clock = REALTIME
+    record = "FURIOSA_PROFILER_OUTPUT_PATH=trace.json python run.py"
+    skips = (EMPTY_EVENT,)
+
+    line_up = (
+        "Times in the file of the runtime count from 1970: nothing is needed. Those of export_chrome_trace "
+        "count from its first span: use --offset."
+    )
+    becomes = (
         ("span of the host: query, operator on the CPU, record() of the user", "slice on its thread"),
         ("span of the NPU: execution, load, store, operator", "slice on its processing element"),
         ("durations of the operators of an execution", "args npu_total_ns, npu_run_ns, npu_iowait_ns of the execution"),
         ("parent on another track, one host span at the top of the trace", "flow"),
         ("async pair", "slice on a track of its own"),
     )
-    skips = (EMPTY_EVENT,)
-    lost: ClassVar[tuple[str, ...]] = (
+    lost = (
         "Spans that the exporter dropped because its channel was full show only as missing parents.",
         "export_chrome_trace keeps no ids and no absolute time: no flows, no waits, no clock.",
         "Threads are numbered from 1; the file does not hold their tids.",
     )
-    line_up: ClassVar[str] = (
-        "Times in the file of the runtime count from 1970: nothing is needed. Those of export_chrome_trace "
-        "count from its first span: use --offset."
-    )
-    unrecorded = (
-        "no NPU was at hand, and no public file of one was found: spans of the host are all that was recorded. "
-        "Goldens are made by hand after the sources in docs/formats.md."
-    )
+    unrecorded = "no NPU was at hand, and no public file of one was found: spans of the host are all that was recorded."
+    marks = FormatMarks(steps="Inference", devices=DeviceMarks(r".* / PE [^/(]*"))
 
     def sniff(self, head: Head) -> Match:
         """Return YES by the args of the runtime's file, or by categories and threads of the exporter."""

@@ -29,17 +29,17 @@ import re
 from collections import Counter
 from collections.abc import Collection
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any
 
 from traceconv.families.common.report_csv import fields_of
 from traceconv.families.common.text_tables import NO_TIMELINE, text_of_line
 from traceconv.families.furiosa import EXECUTION, IDS, INDICES, WRAPPED, Span, Spans, Tracks, unwrapped, whole_number
-from traceconv.families.importer import Match, option
+from traceconv.families.importer import Importer, Match, option
 from traceconv.io.shown import Counted
 from traceconv.io.source import Head, Source
 from traceconv.model.args import as_bytes
 from traceconv.model.builder import Builder
-from traceconv.model.clocks import NO_TIME, REALTIME, ClockDomain
+from traceconv.model.clocks import NO_TIME, REALTIME
 from traceconv.model.diagnostics import HEADINGS, LINES, TABLE_HEADINGS, Code, absent, lost, noted, skipped
 from traceconv.model.marks import FormatMarks, TotalsMarks
 from traceconv.model.numbers import NS, is_digits, number_of, parse_ns, whole, whole_of
@@ -600,17 +600,38 @@ def _read_cycles(source: Source, out: Builder) -> None:
 
 
 @dataclass(frozen=True)
-class FuriosaTable:
+class FuriosaTable(Importer):
     """Importer of the tables of the Furiosa profiler."""
 
+    name = "furiosa-table"
+    title = "Furiosa profiler tables (data frame as CSV, printed tables, summary)"
+    url = "https://furiosa-ai.github.io/docs/latest/en/software/profiler.html"
+    versions = "SDK 0.5 to 0.10; CSV, boxes of polars, columns of pandas"
+    clock = REALTIME
+    record = "with profile(format=RecordFormat.PandasDataFrame) as p: ...; p.get_pandas_dataframe().to_csv(FILE)"
+    skips = (OTHER_TABLE, OTHER_LINE)
     pid: int | None = option(None, "the number that the process had, which the data frame does not say.")
 
-    name: ClassVar[str] = "furiosa-table"
-    title: ClassVar[str] = "Furiosa profiler tables (data frame as CSV, printed tables, summary)"
-    url: ClassVar[str] = "https://furiosa-ai.github.io/docs/latest/en/software/profiler.html"
-    versions: ClassVar[str] = "SDK 0.5 to 0.10; CSV, boxes of polars, columns of pandas"
-    clock: ClassVar[ClockDomain] = REALTIME
-    marks: ClassVar[FormatMarks] = FormatMarks(
+    line_up = (
+        "start and end count from 1970: nothing is needed. Merged with the profiler's JSON of the same run, "
+        "tables without times are shown under its process."
+    )
+    becomes = (
+        ("row with a start", "slice on a thread of the host or on a processing element of the NPU"),
+        ("parent on another track, one host span at the top of the trace", "flow"),
+        ("row without a start, summary", "instant without a time, with its durations in ns as args"),
+        ("NPU Total, NPU Run, NPU IoWait", "args; the wait is total - run, whatever was printed"),
+        ("stage of an RNGD device (leader_device,name,cycle)", "instant without a time, with its cycles as arg"),
+    )
+    lost = (
+        "Not read, since none was seen: Parquet, names with line breaks in CSV, tables with a logger's prefix.",
+        "Rows, columns and ends of ids that a printed table omits are counted, but cannot be recovered.",
+        "Tables of the print functions have no times: they are summaries, not timelines.",
+        "The data frame has no pid and no name of the NPU.",
+        "The file of an RNGD device counts cycles of an unknown frequency. It is not known when a stage ran.",
+    )
+    unrecorded = "no NPU was at hand, and no public file of one was found."
+    marks = FormatMarks(
         totals=TotalsMarks(
             calls=("count", "inference_count"),
             mean=("average_elapsed_ns", "mean_latency_ns"),
@@ -618,32 +639,6 @@ class FuriosaTable:
             most=("max_latency_ns",),
             single=("dur_ns", "npu_total_ns"),
         )
-    )
-    record: ClassVar[str] = (
-        "with profile(format=RecordFormat.PandasDataFrame) as p: ...; p.get_pandas_dataframe().to_csv(FILE)"
-    )
-    becomes: ClassVar[tuple[tuple[str, str], ...]] = (
-        ("row with a start", "slice on a thread of the host or on a processing element of the NPU"),
-        ("parent on another track, one host span at the top of the trace", "flow"),
-        ("row without a start, summary", "instant without a time, with its durations in ns as args"),
-        ("NPU Total, NPU Run, NPU IoWait", "args; the wait is total - run, whatever was printed"),
-        ("stage of an RNGD device (leader_device,name,cycle)", "instant without a time, with its cycles as arg"),
-    )
-    skips = (OTHER_TABLE, OTHER_LINE)
-    lost: ClassVar[tuple[str, ...]] = (
-        "Not read, since none was seen: Parquet, names with line breaks in CSV, tables with a logger's prefix.",
-        "Rows, columns and ends of ids that a printed table omits are counted, but cannot be recovered.",
-        "Tables of the print functions have no times: they are summaries, not timelines.",
-        "The data frame has no pid and no name of the NPU.",
-        "The file of an RNGD device counts cycles of an unknown frequency. It is not known when a stage ran.",
-    )
-    line_up: ClassVar[str] = (
-        "start and end count from 1970: nothing is needed. Merged with the profiler's JSON of the same run, "
-        "tables without times are shown under its process."
-    )
-    unrecorded = (
-        "no NPU was at hand, and no public file of one was found. "
-        "Goldens are made by hand after the sources in docs/formats.md."
     )
 
     def sniff(self, head: Head) -> Match:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field, fields
-from typing import TYPE_CHECKING, ClassVar, Protocol, TypeVar
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, ClassVar, TypeVar
 
 from traceconv.families.index import Certainty
 from traceconv.io.source import Head, Source
@@ -59,7 +59,7 @@ def option(default: Value, help: str) -> Value:
     return made
 
 
-class Importer(Protocol):
+class Importer(ABC):
     """An input format: a frozen dataclass whose fields are its options (texts, booleans or integers; see `option`).
 
     Attributes:
@@ -68,13 +68,18 @@ class Importer(Protocol):
         url: where the format is described.
         versions: the supported versions, for the table of formats.
         clock: the clock domain of its timestamps.
+        layer: the layer of software that its slices are recorded in, if it is the same for all of them.
         record: the command, or commands one in a line, that record a file which can be merged with others.
+        skips: the codes of data that is skipped by design. Their help states the reason.
+        only_named: whether the format is so general that files of folders are read only if named.
+        reads_arrivals: whether it uses the times that log collectors put before lines.
         line_up: how to align such a file with others: options of the recording and of the import. `FILE=` in it stands
             for the name of the file, which `traceconv clocks` fills in.
+        with_perf: lines of commands and comments (#) that record it for `report --section layers`.
         becomes: pairs of a part of the input and what it becomes in the trace.
         lost: sentences about data that such files lack, or that are not read.
-
-    It may declare more: the attributes of `Extras`.
+        unrecorded: why no file of its tool was recorded for this project, and what the importer rests on instead.
+        marks: the meaning of its slices and flows, such as launches of device work.
     """
 
     name: ClassVar[str]
@@ -82,11 +87,19 @@ class Importer(Protocol):
     url: ClassVar[str]
     versions: ClassVar[str]
     clock: ClassVar[ClockDomain]
+    layer: ClassVar[Layer | None] = None
     record: ClassVar[str]
+    skips: ClassVar[tuple[Code, ...]] = ()
+    only_named: ClassVar[bool] = False
+    reads_arrivals: ClassVar[bool] = False
     line_up: ClassVar[str]
+    with_perf: ClassVar[str] = ""
     becomes: ClassVar[tuple[tuple[str, str], ...]]
     lost: ClassVar[tuple[str, ...]]
+    unrecorded: ClassVar[str] = ""
+    marks: ClassVar[FormatMarks] = NO_MARKS
 
+    @abstractmethod
     def sniff(self, head: Head) -> Match:
         """Return whether the input is of this format, by its head (and tail) alone; without side effects.
 
@@ -94,39 +107,13 @@ class Importer(Protocol):
         the input; in tests the warning is an error.
         """
 
+    @abstractmethod
     def read(self, source: Source, out: Builder) -> None:
         """Read the whole input into the builder."""
 
+    def form(self, head: Head) -> Form | None:
+        """Return the form of a recording that tools convert, by the head of a file; None if there is only one.
 
-@dataclass(frozen=True, slots=True)
-class Extras:
-    """What an importer may declare, too, as attributes of these names; those that it lacks have these values.
-
-    Attributes:
-        skips: the codes of data that is skipped by design. Their help states the reason.
-        with_perf: lines of commands and comments (#) that record it for `report --section layers`.
-        layer: the layer of software that its slices are recorded in, if it is the same for all of them.
-        marks: the meaning of its slices and flows, such as launches of device work.
-        form: a method for recordings that tools convert: returns the `Form` of a file by its head. Of several forms of
-            a recording in a folder, the best is read.
-        only_named: whether the format is so general that files of folders are read only if named.
-        reads_arrivals: whether it uses the times that log collectors put before lines.
-        unrecorded: why no file of its tool was recorded for this project, and what the importer rests on instead.
-    """
-
-    skips: tuple[Code, ...] = ()
-    with_perf: str = ""
-    layer: Layer | None = None
-    marks: FormatMarks = NO_MARKS
-    form: Callable[[Head], Form] | None = None
-    only_named: bool = False
-    reads_arrivals: bool = False
-    unrecorded: str = ""
-
-
-EXTRAS = tuple(one.name for one in fields(Extras))
-
-
-def extras(importer: Importer | type[Importer]) -> Extras:
-    """Return what an importer declares besides what it must."""
-    return Extras(**{name: getattr(importer, name) for name in EXTRAS if hasattr(importer, name)})
+        Of several forms of a recording in a folder, the best is read.
+        """
+        return None

@@ -36,7 +36,7 @@ from traceconv.families.chrome.event import Event, text_of
 from traceconv.families.chrome.events import EMPTY_EVENT, ChromeEvents, args_of
 from traceconv.families.chrome.json_reader import ChromeReader
 from traceconv.families.common.local_time import local_time, refuse_zone, seconds_since_1970, zone_of, zone_option
-from traceconv.families.importer import Match, option
+from traceconv.families.importer import Importer, Match, option
 from traceconv.io.source import Head, Source
 from traceconv.model.args import join_args
 from traceconv.model.builder import Builder
@@ -105,9 +105,17 @@ _encode = msgspec.json.Encoder().encode
 
 
 @dataclass(frozen=True)
-class OnnxRuntime:
+class OnnxRuntime(Importer):
     """Importer of ONNX Runtime profiles."""
 
+    name = "onnxruntime"
+    title = "ONNX Runtime profile"
+    url = "https://onnxruntime.ai/docs/performance/tune-performance/profiling-tools.html"
+    versions = "0.3 to 1.31; the fork with perf counters for each layer"
+    clock = ClockDomain("ONNX Runtime profiler time", Zero.RUN_START, Run.WALL, 1000)
+    layer = Layer.FRAMEWORK
+    record = "options = onnxruntime.SessionOptions(); options.enable_profiling = True; ...; session.end_profiling()"
+    skips = (EMPTY_EVENT,)
     counters: bool = option(True, "draw perf counters and memory as counter tracks (they are in the args in any case).")
     utc_offset: str = option(
         "",
@@ -118,12 +126,26 @@ class OnnxRuntime:
         "what `session.get_profiling_start_time_ns()` returned; better than the name of the file.",
     )
 
-    name = "onnxruntime"
-    title = "ONNX Runtime profile"
-    url = "https://onnxruntime.ai/docs/performance/tune-performance/profiling-tools.html"
-    versions = "0.3 to 1.31; the fork with perf counters for each layer"
-    clock = ClockDomain("ONNX Runtime profiler time", Zero.RUN_START, Run.WALL, 1000)
-    layer = Layer.FRAMEWORK
+    line_up = (
+        "ONNX Runtime names the file after its start in local time (to 1 ms, 1 s before 1.25). Keep that name, and "
+        "give the zone with --tz FILE=+02:00. For an exact start, use -O start_ns=N with N from "
+        "session.get_profiling_start_time_ns()."
+    )
+    with_perf = (
+        "# In run.py: options.enable_profiling = True, and at the end this line, which prints NUMBER and PROFILE:\n"
+        "print(session.get_profiling_start_time_ns(), session.end_profiling())\n"
+        "# In a terminal:\n"
+        "perf record -k CLOCK_MONOTONIC -F 999 -g -o perf.data -- python -X perf run.py\n"
+        "traceconv report PROFILE perf.data -O start_ns=NUMBER -O symbols=true --same-machine --section layers"
+    )
+    becomes = (
+        ("nodes (`_kernel_time`, `_fence_*`)", "slices on their thread, with op, provider, shapes and sizes as args"),
+        ("session and model events", "slices"),
+        ("GPU kernels", "slices on a track of the device"),
+        ("perf counters of the fork", "args and counters for each node"),
+        ("launch and kernel", "flows"),
+    )
+    lost = ()
     marks = FormatMarks(
         launch_flows="launch",
         devices=DeviceMarks(
@@ -137,28 +159,6 @@ class OnnxRuntime:
         # Every other number among the args is a counter of the fork.
         counts=CountMarks(("Node",), rf"(?!(?:{'|'.join(sorted(_KNOWN))})$).+"),
     )
-    record = "options = onnxruntime.SessionOptions(); options.enable_profiling = True; ...; session.end_profiling()"
-    with_perf = (
-        "# In run.py: options.enable_profiling = True, and at the end this line, which prints NUMBER and PROFILE:\n"
-        "print(session.get_profiling_start_time_ns(), session.end_profiling())\n"
-        "# In a terminal:\n"
-        "perf record -k CLOCK_MONOTONIC -F 999 -g -o perf.data -- python -X perf run.py\n"
-        "traceconv report PROFILE perf.data -O start_ns=NUMBER -O symbols=true --same-machine --section layers"
-    )
-    line_up = (
-        "ONNX Runtime names the file after its start in local time (to 1 ms, 1 s before 1.25). Keep that name, and "
-        "give the zone with --tz FILE=+02:00. For an exact start, use -O start_ns=N with N from "
-        "session.get_profiling_start_time_ns()."
-    )
-    becomes = (
-        ("nodes (`_kernel_time`, `_fence_*`)", "slices on their thread, with op, provider, shapes and sizes as args"),
-        ("session and model events", "slices"),
-        ("GPU kernels", "slices on a track of the device"),
-        ("perf counters of the fork", "args and counters for each node"),
-        ("launch and kernel", "flows"),
-    )
-    skips = (EMPTY_EVENT,)
-    lost = ()
 
     def sniff(self, head: Head) -> Match:
         """Return YES for events with the fields, the categories and the kinds of values that ONNX Runtime writes."""

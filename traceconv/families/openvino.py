@@ -35,14 +35,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
 from traceconv.families.common.ansi import plain
 from traceconv.families.common.json_document import JsonDocument, is_array
 from traceconv.families.common.text_lines import TextLines
-from traceconv.families.importer import Match
+from traceconv.families.importer import Importer, Match
 from traceconv.io.shown import Counted
 from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
@@ -392,38 +392,39 @@ def _json_number(value: Any) -> bytes:
 
 
 @dataclass(frozen=True)
-class Openvino:
+class Openvino(Importer):
     """Importer of the reports and the output of benchmark_app."""
 
-    name: ClassVar[str] = "openvino"
-    title: ClassVar[str] = "OpenVINO performance counters (benchmark_app reports and output)"
-    url: ClassVar[str] = "https://docs.openvino.ai/2024/learn-openvino/openvino-samples/benchmark-tool.html"
-    versions: ClassVar[str] = (
+    name = "openvino"
+    title = "OpenVINO performance counters (benchmark_app reports and output)"
+    url = "https://docs.openvino.ai/2024/learn-openvino/openvino-samples/benchmark-tool.html"
+    versions = (
         "average, detailed and sorted counters, benchmark report, as CSV and as JSON, output of -pc; 2020 to 2026"
     )
-    clock: ClassVar[ClockDomain] = CLOCK
-    layer: ClassVar[Layer] = Layer.FRAMEWORK
-    marks: ClassVar[FormatMarks] = FormatMarks(
-        libraries=r"openvino|inference_engine",
-        totals=TotalsMarks(mean=("real_time_ns",)),  # of one inference
-    )
-    record: ClassVar[str] = (
+    clock = CLOCK
+    layer = Layer.FRAMEWORK
+    record = (
         "benchmark_app -m model.xml -report_type detailed_counters -report_folder .\n"
         "ONEDNN_VERBOSE=1 ONEDNN_VERBOSE_TIMESTAMP=1 benchmark_app -m model.xml > onednn.log"
     )
-    line_up: ClassVar[str] = (
+    skips = (FOREIGN_LINE,)
+
+    line_up = (
         "The counters have no times: `--offset FILE=TIME` places them. The oneDNN log of the same run (second command, "
         "for the CPU plugin) has real times of the primitives."
     )
-    becomes: ClassVar[tuple[tuple[str, str], ...]] = (
+    becomes = (
         ("a layer that was executed", "slice, end to end on the track of its infer request"),
         ("a layer that was fused or optimised out", "instant"),
         ("lines of benchmark_app", "log entries, and slices where they say how long a step took"),
         ("benchmark_report.csv, benchmark_report.json", "rows of totals"),
         ("layers sorted by time (-pcsort)", "rows of totals: their order is not that of execution"),
     )
-    skips = (FOREIGN_LINE,)
-    lost: ClassVar[tuple[str, ...]] = ("Printed tables cut long layer names; reports in files hold them whole.",)
+    lost = ("Printed tables cut long layer names; reports in files hold them whole.",)
+    marks = FormatMarks(
+        libraries=r"openvino|inference_engine",
+        totals=TotalsMarks(mean=("real_time_ns",)),  # of one inference
+    )
 
     def sniff(self, head: Head) -> Match:
         """Return YES by the heading of a report, by printed counters, or by the steps of benchmark_app."""

@@ -61,11 +61,10 @@ def _load(point: EntryPoint) -> type[Importer]:
     Raises ValueError if an attribute of importers is missing, and any error of the import.
     """
     cls: type[Importer] = point.load()
-    if not isinstance(cls, type):
-        raise ValueError(f"{point.value} is not a class")
-    lacks = [
-        name for name in (*Importer.__annotations__, "sniff", "read", "__dataclass_fields__") if not hasattr(cls, name)
-    ]
+    if not (isinstance(cls, type) and issubclass(cls, Importer)):
+        raise ValueError(f"{point.value} is no class that inherits from Importer")
+    lacks = [name for name in (*Importer.__annotations__, "__dataclass_fields__") if not hasattr(cls, name)]
+    lacks += sorted(cls.__abstractmethods__)
     if lacks:
         raise ValueError(f"{point.value} lacks {', '.join(lacks)}")
     if cls.name != point.name:

@@ -19,12 +19,11 @@ from itertools import groupby
 from typing import Any
 
 from traceconv.errors import AmbiguousFormat, InputError, UnrecognizedFormat, UsageError
-from traceconv.families.importer import Importer, Match, extras
+from traceconv.families.importer import Importer, Match
 from traceconv.families.index import ALIASES, FORMATS, Certainty, closed, may_end_with_marks, searched
 from traceconv.families.plugins import plugins
 from traceconv.io import sqlite
 from traceconv.io.source import Head, Source
-from traceconv.model.diagnostics import Code
 from traceconv.model.numbers import whole_of
 
 
@@ -44,11 +43,6 @@ def names() -> list[str]:
 def importers() -> dict[str, type[Importer]]:
     """Return all importers by name, in alphabetical order."""
     return {name: importer_class(name) for name in names()}
-
-
-def skipped_by_design(cls: type[Importer]) -> tuple[Code, ...]:
-    """Return the codes of the data that an importer skips by design; the help of each states the reason."""
-    return extras(cls).skips
 
 
 def importer_class(name: str) -> type[Importer]:

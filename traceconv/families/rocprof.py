@@ -31,7 +31,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from operator import itemgetter
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -43,7 +43,7 @@ from traceconv.families.chrome.json_reader import ChromeReader
 from traceconv.families.common import cupti as _cupti
 from traceconv.families.common.collective_kernels import declare_kernels
 from traceconv.families.common.text_lines import csv_rows
-from traceconv.families.importer import Match
+from traceconv.families.importer import Importer, Match
 from traceconv.families.rocprof_sdk import BAD_ROW, Tracks, read_sdk
 from traceconv.io.shown import Counted
 from traceconv.io.source import Head, Source
@@ -54,7 +54,7 @@ from traceconv.model.clocks import BOOTTIME, NO_TIME, ClockDomain, Run, Zero
 from traceconv.model.columns import I32, I64, Column, kept_rows, like_next, stable_order
 from traceconv.model.diagnostics import BLANK_LINES, HEADINGS, ROWS, noted, skipped
 from traceconv.model.drawable import NEVER_SET
-from traceconv.model.marks import GPU_MARKS, CountMarks, FormatMarks, TotalsMarks
+from traceconv.model.marks import GPU_MARKS, CountMarks, TotalsMarks
 from traceconv.model.numbers import NS, is_digits, number_of, parse_ns, whole, whole_of
 from traceconv.model.source_info import Layer
 from traceconv.model.track_table import NO_TRACK, TrackId
@@ -464,18 +464,45 @@ def number_in(text: str) -> int | float | str:
 
 
 @dataclass(frozen=True)
-class Rocprof:
+class Rocprof(Importer):
     """Importer of what rocprofv3 and rocprof write."""
 
-    name: ClassVar[str] = "rocprof"
-    title: ClassVar[str] = "AMD ROCm: rocprofv3 and rocprof traces"
-    url: ClassVar[str] = "https://rocm.docs.amd.com/projects/rocprofiler-sdk/en/latest/how-to/using-rocprofv3.html"
-    versions: ClassVar[str] = (
-        "rocprofv3 CSV and JSON (ROCm 6.2 to 7), CSV of rocprofv2, CSV and JSON of rocprof; no databases"
+    name = "rocprof"
+    title = "AMD ROCm: rocprofv3 and rocprof traces"
+    url = "https://rocm.docs.amd.com/projects/rocprofiler-sdk/en/latest/how-to/using-rocprofv3.html"
+    versions = "rocprofv3 CSV and JSON (ROCm 6.2 to 7), CSV of rocprofv2, CSV and JSON of rocprof; no databases"
+    clock = CLOCK
+    layer = Layer.DEVICE
+    record = "rocprofv3 --sys-trace --output-format json -- python run.py"
+    skips = (EMPTY_EVENT, FOREIGN_LINE)
+
+    line_up = (
+        "Times count from boot, and host and device share that clock. The JSON names the host, so it is "
+        "aligned with files on clocks since boot of the same host; else `--offset FILE=TIME`."
     )
-    clock: ClassVar[ClockDomain] = CLOCK
-    layer: ClassVar[Layer] = Layer.DEVICE
-    marks: ClassVar[FormatMarks] = structs.replace(
+    becomes = (
+        ("kernel dispatches", "slices on the queues of their device, with sizes and registers as args"),
+        ("memory copies", "slices on a track of the device that they go to, with bytes where the file has them"),
+        ("HIP, HSA, RCCL calls, markers", "slices on their thread"),
+        ("correlation of call and kernel or copy (JSON)", "flows"),
+        (
+            "counter_collection (CSV, JSON)",
+            "slices of the kernels with the counters as args; rows of totals if it has no times",
+        ),
+        ("memory allocations", "slices on a track of their device, with the bytes; a free on that of its address"),
+        ("statistics (*_stats.csv)", "rows of totals"),
+    )
+    lost = (
+        "CSV has no flows between calls and kernels, since each file holds one kind of record; the JSON has all.",
+        "Counters of the old rocprof have times only with `--timestamp on`; without, they are rows of totals.",
+        "All kernels of RCCL have one name. Its calls name the operation, but return before it is done.",
+        "Kernels without a start or end (0) are rows of a table without times; other such records are counted only.",
+        "Addresses, code objects and samples of the program counter in the JSON are not read.",
+        "Databases are not read: `rocpd convert --output-format csv -i FILE` writes those of rocprofv3 as CSV, and the "
+        "first rocprof wrote results.json and results.csv beside its results.db.",
+    )
+    unrecorded = "no AMD GPU was at hand. Public files of all three versions were read, too."
+    marks = structs.replace(
         GPU_MARKS,
         # Counters of the hardware, also summed up over its units, and the derived ones that are sums and no ratios.
         counts=CountMarks(
@@ -493,37 +520,6 @@ class Rocprof:
             most=("max_ns",),
             percent=("percentage",),
         ),
-    )
-    record: ClassVar[str] = "rocprofv3 --sys-trace --output-format json -- python run.py"
-    line_up: ClassVar[str] = (
-        "Times count from boot, and host and device share that clock. The JSON names the host, so it is "
-        "aligned with files on clocks since boot of the same host; else `--offset FILE=TIME`."
-    )
-    becomes: ClassVar[tuple[tuple[str, str], ...]] = (
-        ("kernel dispatches", "slices on the queues of their device, with sizes and registers as args"),
-        ("memory copies", "slices on a track of the device that they go to, with bytes where the file has them"),
-        ("HIP, HSA, RCCL calls, markers", "slices on their thread"),
-        ("correlation of call and kernel or copy (JSON)", "flows"),
-        (
-            "counter_collection (CSV, JSON)",
-            "slices of the kernels with the counters as args; rows of totals if it has no times",
-        ),
-        ("memory allocations", "slices on a track of their device, with the bytes; a free on that of its address"),
-        ("statistics (*_stats.csv)", "rows of totals"),
-    )
-    skips = (EMPTY_EVENT, FOREIGN_LINE)
-    lost: ClassVar[tuple[str, ...]] = (
-        "CSV has no flows between calls and kernels, since each file holds one kind of record; the JSON has all.",
-        "Counters of the old rocprof have times only with `--timestamp on`; without, they are rows of totals.",
-        "All kernels of RCCL have one name. Its calls name the operation, but return before it is done.",
-        "Kernels without a start or end (0) are rows of a table without times; other such records are counted only.",
-        "Addresses, code objects and samples of the program counter in the JSON are not read.",
-        "Databases are not read: `rocpd convert --output-format csv -i FILE` writes those of rocprofv3 as CSV, and the "
-        "first rocprof wrote results.json and results.csv beside its results.db.",
-    )
-    unrecorded = (
-        "no AMD GPU was at hand. Public files of all three versions were read, too. "
-        "Goldens are made by hand after the sources in docs/formats.md."
     )
 
     def sniff(self, head: Head) -> Match:

@@ -26,13 +26,13 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Any, ClassVar
+from typing import Any
 
 import msgspec
 
 from traceconv.families.chrome.event import Hopeless, Incomplete, repair_value
 from traceconv.families.common.json_document import JsonDocument, is_array
-from traceconv.families.importer import Match
+from traceconv.families.importer import Importer, Match
 from traceconv.io.shown import Counted
 from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
@@ -289,37 +289,33 @@ def _has_layers(head: Head) -> bool:
 
 
 @dataclass(frozen=True)
-class Tensorrt:
+class Tensorrt(Importer):
     """Importer of what trtexec exports."""
 
-    name: ClassVar[str] = "tensorrt"
-    title: ClassVar[str] = "TensorRT trtexec times and layer profiles"
-    url: ClassVar[str] = "https://docs.nvidia.com/deeplearning/tensorrt/latest/reference/command-line-programs.html"
-    versions: ClassVar[str] = "--exportTimes, --exportProfile and --exportLayerInfo of TensorRT 5 to 10"
-    clock: ClassVar[ClockDomain] = RUN_CLOCK
-    marks: ClassVar[FormatMarks] = FormatMarks(
-        libraries="libnvinfer", several=SeveralMarks(r".* / layers \(synthetic\)", means=True)
-    )
-    record: ClassVar[str] = (
+    name = "tensorrt"
+    title = "TensorRT trtexec times and layer profiles"
+    url = "https://docs.nvidia.com/deeplearning/tensorrt/latest/reference/command-line-programs.html"
+    versions = "--exportTimes, --exportProfile and --exportLayerInfo of TensorRT 5 to 10"
+    clock = RUN_CLOCK
+    record = (
         "trtexec --loadEngine=model.engine --exportTimes=times.json\n"
         "trtexec --loadEngine=model.engine --dumpProfile --separateProfileRun --exportProfile=profile.json\n"
         "trtexec --loadEngine=model.engine --profilingVerbosity=detailed --exportLayerInfo=layers.json"
     )
-    line_up: ClassVar[str] = (
+
+    line_up = (
         "Times count from the start of the run, and profiles have none: use `--offset FILE=TIME`. TIME can be the "
         "start of the first inference in an Nsight Systems recording of the same run (nsys profile trtexec ...)."
     )
-    becomes: ClassVar[tuple[tuple[str, str], ...]] = (
+    becomes = (
         ("an inference of --exportTimes", "slices for enqueue, H2D, compute and D2H, with flows between them"),
         ("h2dMs, computeMs, latencyMs, ...", "args of the compute slice"),
         ("a layer of --exportProfile", "slice of its mean length, end to end, with total, median and share as args"),
         ("a layer of --exportLayerInfo", "row of a table without times; the bindings are metadata"),
     )
-    lost: ClassVar[tuple[str, ...]] = ()
-    unrecorded = (
-        "no machine with TensorRT was at hand. Public files of trtexec were read, too. "
-        "Goldens are made by hand after the sources in docs/formats.md."
-    )
+    lost = ()
+    unrecorded = "no machine with TensorRT was at hand. Public files of trtexec were read, too."
+    marks = FormatMarks(libraries="libnvinfer", several=SeveralMarks(r".* / layers \(synthetic\)", means=True))
 
     def sniff(self, head: Head) -> Match:
         """Return YES by the members that only trtexec writes."""

@@ -37,7 +37,7 @@ from traceconv.errors import UsageError
 from traceconv.families.chrome.event import event_of
 from traceconv.families.chrome.events import EMPTY_EVENT, ChromeEvents
 from traceconv.families.chrome.json_reader import ChromeReader
-from traceconv.families.importer import Match, option
+from traceconv.families.importer import Importer, Match, option
 from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import REALTIME, ClockDomain, ClockSnapshot, Run, Zero, looks_like_unix_time
@@ -77,18 +77,18 @@ _UNITS = {"ns": NS, "us": US, "ms": MS, "s": S}
 
 
 @dataclass(frozen=True)
-class ChromeTrace:
+class ChromeTrace(Importer):
     """Importer of any Chrome trace."""
-
-    ts_unit: str = option("us", "the unit of ts and dur; some writers print ns or ms although the format says us.")
 
     name = "chrome-trace"
     title = "Chrome trace (Trace Event Format), of any writer"
     url = "https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU"
     versions = "object and array form, all phases; complete, cut off or damaged"
     clock = ClockDomain("Chrome trace time", Zero.UNKNOWN, Run.UNKNOWN, 1)
-    marks = ANY_TOOL_MARKS
     record = "chrome://tracing > Record, or any of the many tools that write this format"
+    skips = (EMPTY_EVENT,)
+    ts_unit: str = option("us", "the unit of ts and dur; some writers print ns or ms although the format says us.")
+
     line_up = (
         "Nothing is needed when the file has baseTimeNanoseconds, or microseconds since 1970; else `--offset "
         "FILE=TIME`."
@@ -104,12 +104,12 @@ class ChromeTrace:
         ("M", "names, labels and order of processes and threads"),
         ("v, V, c", "instants with the values as args"),
     )
-    skips = (EMPTY_EVENT,)
     lost = (
         "Embedded ftrace and ETW text (systemTraceEvents) is not read.",
         "Colour names stay args.",
         "A flow event behind the slices of its thread belongs to the one that was open last, as in Perfetto.",
     )
+    marks = ANY_TOOL_MARKS
 
     def sniff(self, head: Head) -> Match:
         """Return MAYBE for anything that looks like a trace: a more specific importer may know its writer."""
@@ -132,7 +132,7 @@ class ChromeTrace:
 
 
 @dataclass(frozen=True)
-class Viztracer:
+class Viztracer(Importer):
     """Importer of viztracer's JSON."""
 
     name = "viztracer"
@@ -142,6 +142,8 @@ class Viztracer:
     clock = ClockDomain("CLOCK_MONOTONIC of viztracer", Zero.BOOT, Run.MONOTONIC, 1)
     layer = Layer.FRAMEWORK
     record = "viztracer -o python.json script.py"
+    skips = (EMPTY_EVENT,)
+
     line_up = (
         "Nothing is needed if the file has baseTimeNanoseconds, as written by VizTracer.save() (1.1). The "
         "command line does not write it: use `--offset FILE=TIME`."
@@ -152,7 +154,6 @@ class Viztracer:
         ("processes and threads", "processes and threads"),
         ("file_info, viztracer_metadata", "metadata"),
     )
-    skips = (EMPTY_EVENT,)
     lost = ("Events that the ring buffer dropped before the file was written are missing.",)
 
     def sniff(self, head: Head) -> Match:

@@ -18,14 +18,14 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
 from traceconv.families.common.json_document import JsonDocument, is_array
 from traceconv.families.common.text_lines import TextLines, csv_rows
 from traceconv.families.deepsparse.log import BANNER, NO_CLOCK, LogReader, plain, records
-from traceconv.families.importer import Match
+from traceconv.families.importer import Importer, Match
 from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import ClockDomain, Run, Zero
@@ -367,21 +367,25 @@ def _plain(value: Any) -> Any:
 
 
 @dataclass(frozen=True)
-class DeepSparse:
+class DeepSparse(Importer):
     """Logs and reports of DeepSparse."""
 
-    name: ClassVar[str] = "deepsparse"
-    title: ClassVar[str] = "DeepSparse engine log, model analysis and benchmark reports"
-    url: ClassVar[str] = "https://github.com/neuralmagic/deepsparse"
-    versions: ClassVar[str] = "0.1 to 1.8 (durations of calls are in the logs of 0.1 to 0.9 only)"
-    clock: ClassVar[ClockDomain] = NO_CLOCK
-    marks: ClassVar[FormatMarks] = FormatMarks(
-        libraries="deepsparse",
-        steps=r"iteration \d+",
-        several=SeveralMarks(r".* / (?:sub-)?layers \(synthetic\)", means=True),
+    name = "deepsparse"
+    title = "DeepSparse engine log, model analysis and benchmark reports"
+    url = "https://github.com/neuralmagic/deepsparse"
+    versions = "0.1 to 1.8 (durations of calls are in the logs of 0.1 to 0.9 only)"
+    clock = NO_CLOCK
+    record = "NM_LOGGING_LEVEL=diagnose python run.py 2> deepsparse.log"
+    skips = (NAIVE_THROUGHPUT,)
+    #: The times that collectors put before lines place them: see _Stamps.
+    reads_arrivals = True
+
+    line_up = (
+        "Use --offset FILE=TIME. A log whose lines were stamped on arrival (by ts, journald or a container "
+        "runtime) is placed by these stamps: NM_LOGGING_LEVEL=diagnose python run.py 2>&1 | ts "
+        "'%Y-%m-%dT%H:%M:%.S%z' > deepsparse.log"
     )
-    record: ClassVar[str] = "NM_LOGGING_LEVEL=diagnose python run.py 2> deepsparse.log"
-    becomes: ClassVar[tuple[tuple[str, str], ...]] = (
+    becomes = (
         ("compute_func lines", "slices on the thread that printed them, with their duration, ending at their line"),
         ("GetCapability and Compile phases, subgraphs, translation, compilation", "slices as long as they have lines"),
         ("nodes of the whole graph", "slices of one line, with their subgraph, or the reason why they are unsupported"),
@@ -390,17 +394,14 @@ class DeepSparse:
         ("layers and iterations of a model analysis", "slices end to end, with all fields as args"),
         ("statistics of a benchmark", "rows on a track without timeline"),
     )
-    skips = (NAIVE_THROUGHPUT,)
-    lost: ClassVar[tuple[str, ...]] = (
+    lost = (
         "A compute_func line does not name its subgraph.",
         "Layers that run in ONNX Runtime have no time: it prints nothing.",
     )
-    #: The times that collectors put before lines place them: see _Stamps.
-    reads_arrivals: ClassVar[bool] = True
-    line_up: ClassVar[str] = (
-        "Use --offset FILE=TIME. A log whose lines were stamped on arrival (by ts, journald or a container "
-        "runtime) is placed by these stamps: NM_LOGGING_LEVEL=diagnose python run.py 2>&1 | ts "
-        "'%Y-%m-%dT%H:%M:%.S%z' > deepsparse.log"
+    marks = FormatMarks(
+        libraries="deepsparse",
+        steps=r"iteration \d+",
+        several=SeveralMarks(r".* / (?:sub-)?layers \(synthetic\)", means=True),
     )
 
     def sniff(self, head: Head) -> Match:

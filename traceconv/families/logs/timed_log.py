@@ -26,14 +26,13 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from itertools import islice
-from typing import ClassVar
 
 import msgspec
 
 from traceconv.errors import UsageError
 from traceconv.families.common.ansi import plain
 from traceconv.families.common.local_time import date_option, local_time, refuse_zone, zone_of, zone_option
-from traceconv.families.importer import Match, option
+from traceconv.families.importer import Importer, Match, option
 from traceconv.families.logs import log_fields, log_times
 from traceconv.families.logs.log_fields import AMBIGUOUS_DURATION, BAD_DURATION, Duration, Fields, TimeField
 from traceconv.families.logs.log_times import Form, Kind, TimeReader
@@ -301,9 +300,16 @@ class _JsonReader:
 
 
 @dataclass(frozen=True)
-class TimedLog:
+class TimedLog(Importer):
     """Any log with times."""
 
+    name = "timed-log"
+    title = "any log whose lines hold a time (the last resort)"
+    url = "https://docs.python.org/3/howto/logging.html"
+    versions = "ISO 8601, Python logging, glog, syslog, logcat, epoch, seconds, perf trace, time of day, JSON lines"
+    clock = UNKNOWN_START
+    record = "python run.py 2>&1 | ts '%Y-%m-%dT%H:%M:%.S%z' > run.log"
+    only_named = True
     time: str = option(
         "",
         'where the time stands: a pattern such as "[%d/%m/%Y %H:%M:%S.%f]" or "%{ms} ms", or the name of a '
@@ -322,17 +328,13 @@ class TimedLog:
     year: int | None = option(None, "the year of the first line, for forms without a year.")
     date: str = option("", "the day of the first line, as 2018-10-26, for forms without a date; with `utc_offset`.")
 
-    name: ClassVar[str] = "timed-log"
-    only_named: ClassVar[bool] = True
-    title: ClassVar[str] = "any log whose lines hold a time (the last resort)"
-    url: ClassVar[str] = "https://docs.python.org/3/howto/logging.html"
-    versions: ClassVar[str] = (
-        "ISO 8601, Python logging, glog, syslog, logcat, epoch, seconds, perf trace, time of day, JSON lines"
+    line_up = (
+        "Nothing is needed for times with a zone and times since 1970. For local times, use --tz FILE=+02:00 "
+        "(and --date FILE=2024-01-31, the day of the first line, if they lack it). For seconds of "
+        "CLOCK_MONOTONIC, use -O clockid=monotonic, with -O host=NAME if the other file names its machine "
+        "(as perf does). Otherwise use --offset FILE=TIME."
     )
-    clock: ClassVar[ClockDomain] = UNKNOWN_START
-    marks: ClassVar[FormatMarks] = FormatMarks(any_tool=True)
-    record: ClassVar[str] = "python run.py 2>&1 | ts '%Y-%m-%dT%H:%M:%.S%z' > run.log"
-    becomes: ClassVar[tuple[tuple[str, str], ...]] = (
+    becomes = (
         (
             "each line with a time, with the lines without one below it",
             "log entry on its thread, with level and source",
@@ -340,18 +342,13 @@ class TimedLog:
         ("took 6.4 ms, in 3 s, elapsed: 5 us, duration=2 s", "slice that ends at the time of its line"),
         ("fields of a JSON line", "args of the log entry; duration_ms and the like a slice"),
     )
-    lost: ClassVar[tuple[str, ...]] = (
+    lost = (
         "A duration is taken to end at the time of its line. If the line was written late, its slice is late, too.",
         "The thread is not known unless the line states it.",
         "Numbers without a unit are assumed to be seconds.",
         "System calls of perf trace are log entries at their start.",
     )
-    line_up: ClassVar[str] = (
-        "Nothing is needed for times with a zone and times since 1970. For local times, use --tz FILE=+02:00 "
-        "(and --date FILE=2024-01-31, the day of the first line, if they lack it). For seconds of "
-        "CLOCK_MONOTONIC, use -O clockid=monotonic, with -O host=NAME if the other file names its machine "
-        "(as perf does). Otherwise use --offset FILE=TIME."
-    )
+    marks = FormatMarks(any_tool=True)
 
     def sniff(self, head: Head) -> Match:
         """Recognise only text most of whose lines hold a time, and only as the last resort."""

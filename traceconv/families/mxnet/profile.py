@@ -39,7 +39,7 @@ from traceconv.families.chrome import document
 from traceconv.families.chrome.event import Event, members_of
 from traceconv.families.chrome.events import EMPTY_EVENT, ChromeEvents, args_of, values_of
 from traceconv.families.chrome.json_reader import ChromeReader
-from traceconv.families.importer import Match, option
+from traceconv.families.importer import Importer, Match, option
 from traceconv.io.shown import Counted
 from traceconv.io.source import Head, Source
 from traceconv.model.args import join_args
@@ -346,11 +346,8 @@ def operator_name(text: str) -> tuple[str, dict[str, Any]]:
 
 
 @dataclass(frozen=True)
-class Mxnet:
+class Mxnet(Importer):
     """Importer of MXNet profiler traces."""
-
-    pid: int | None = option(None, "the number that the process had, which the file does not say.")
-    api_counters: bool = option(True, "whether to read the counters of the C API, more records than all else together.")
 
     name = "mxnet"
     title = "MXNet profiler trace (profile.json)"
@@ -358,18 +355,21 @@ class Mxnet:
     versions = "0.9 to 2.0; complete, cut off, dumped several times, with unescaped names"
     clock = WALL_CLOCK
     layer = Layer.FRAMEWORK
-    marks = FormatMarks(libraries="mxnet", innermost=_OPERATORS, memory=r"Memory: .*")
     record = (
         "mx.profiler.set_config(profile_all=True, filename='profile.json'); mx.profiler.set_state('run'); ...; "
         "mx.profiler.dump()"
     )
+    skips = (EMPTY_EVENT, NOT_WANTED)
+    pid: int | None = option(None, "the number that the process had, which the file does not say.")
+    api_counters: bool = option(True, "whether to read the counters of the C API, more records than all else together.")
+
+    line_up = "Nothing is needed on Linux since 1.2: times count from 1970. Elsewhere `--offset FILE=TIME`."
     with_perf = (
         "# The profile names no process: perf must sample only this one while it runs. In run.py: as above.\n"
         "# In a terminal:\n"
         "perf record -k CLOCK_MONOTONIC -F 999 -g -o perf.data -- python run.py\n"
         "traceconv report profile.json perf.data -O symbols=true --section layers"
     )
-    line_up = "Nothing is needed on Linux since 1.2: times count from 1970. Elsewhere `--offset FILE=TIME`."
     becomes = (
         ("operators (B/E)", "slices on the track of their device or category, by thread"),
         ("API calls and user tasks (b/e)", "slices"),
@@ -378,12 +378,12 @@ class Mxnet:
         ("counters, memory", "counters, with unit bytes for memory"),
         ("attributes of operators (since 1.5)", "args"),
     )
-    skips = (EMPTY_EVENT, NOT_WANTED)
     lost = (
         "The file holds hashes instead of process and thread numbers, so threads are numbered in order of appearance.",
         "The copy of each operator under its category is left out, and counted.",
         "The host measures operators on a GPU, from the start of the call until it notices the end.",
     )
+    marks = FormatMarks(libraries="mxnet", innermost=_OPERATORS, memory=r"Memory: .*")
 
     def sniff(self, head: Head) -> Match:
         """Return YES for devices named as MXNet does, or for records of its categories with hashes as pid or tid."""

@@ -23,17 +23,17 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import msgspec
 
 from traceconv.families.common.text_lines import TextLines
 from traceconv.families.common.text_tables import NO_TIMELINE, OpenTables, text_of_line
-from traceconv.families.importer import Match
+from traceconv.families.importer import Importer, Match
 from traceconv.io.shown import Counted
 from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
-from traceconv.model.clocks import NO_TIME, ClockDomain
+from traceconv.model.clocks import NO_TIME
 from traceconv.model.diagnostics import LINES, TABLE_HEADINGS, absent, lost, skipped
 from traceconv.model.marks import FormatMarks, TotalsMarks
 from traceconv.model.numbers import double, double_of, number_of, whole
@@ -354,17 +354,33 @@ class _Reader:
 
 
 @dataclass(frozen=True)
-class MxnetTable:
+class MxnetTable(Importer):
     """Importer of the aggregate tables of the MXNet profiler."""
 
-    name: ClassVar[str] = "mxnet-table"
-    title: ClassVar[str] = "MXNet aggregate tables (profiler.dumps())"
-    url: ClassVar[str] = "https://mxnet.apache.org/versions/1.9.1/api/python/docs/api/mxnet/profiler/index.html"
-    versions: ClassVar[str] = "1.2 to 2.0; text and JSON, between other output, several dumps in one log"
-    clock: ClassVar[ClockDomain] = NO_TIME
-    record: ClassVar[str] = (
+    name = "mxnet-table"
+    title = "MXNet aggregate tables (profiler.dumps())"
+    url = "https://mxnet.apache.org/versions/1.9.1/api/python/docs/api/mxnet/profiler/index.html"
+    versions = "1.2 to 2.0; text and JSON, between other output, several dumps in one log"
+    clock = NO_TIME
+    record = (
         "mx.profiler.set_config(aggregate_stats=True, profile_all=True); mx.profiler.set_state('run'); ...; "
         "print(mx.profiler.dumps())"
+    )
+    skips = (OTHER_LINE,)
+
+    line_up = (
+        "There are no times to align. Merged with the profile.json of the same run, the tables are shown "
+        "under its process."
+    )
+    becomes = (
+        ("row of a table, entry of the JSON", "instant without a time, with the numbers as args"),
+        ("section (operator, MXNET_C_API, Device Storage, a domain of the user)", "track"),
+        ("counter printed as ms", "args without unit, multiplied by 1000 again"),
+        ("units of the JSON", "metadata"),
+    )
+    lost = (
+        "A user's counter whose half range equals its average cannot be distinguished from a time.",
+        "JSON dumps have only four significant digits.",
     )
     marks = FormatMarks(
         totals=TotalsMarks(
@@ -378,21 +394,6 @@ class MxnetTable:
             unit_bytes=1000,
             as_slices=True,
         )
-    )
-    becomes: ClassVar[tuple[tuple[str, str], ...]] = (
-        ("row of a table, entry of the JSON", "instant without a time, with the numbers as args"),
-        ("section (operator, MXNET_C_API, Device Storage, a domain of the user)", "track"),
-        ("counter printed as ms", "args without unit, multiplied by 1000 again"),
-        ("units of the JSON", "metadata"),
-    )
-    skips = (OTHER_LINE,)
-    lost: ClassVar[tuple[str, ...]] = (
-        "A user's counter whose half range equals its average cannot be distinguished from a time.",
-        "JSON dumps have only four significant digits.",
-    )
-    line_up: ClassVar[str] = (
-        "There are no times to align. Merged with the profile.json of the same run, the tables are shown "
-        "under its process."
     )
 
     def sniff(self, head: Head) -> Match:

@@ -24,7 +24,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from sys import intern
-from typing import Any, ClassVar
+from typing import Any
 
 import msgspec
 
@@ -33,11 +33,11 @@ from traceconv.families.common import cupti as _cupti
 from traceconv.families.common.report_csv import DELIMITERS, fields_of, find_decimal_mark, number_of
 from traceconv.families.common.text_lines import TextLines
 from traceconv.families.common.text_tables import text_of_line
-from traceconv.families.importer import Match
+from traceconv.families.importer import Importer, Match
 from traceconv.io.shown import Counted
 from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
-from traceconv.model.clocks import NO_TIME, ClockDomain
+from traceconv.model.clocks import NO_TIME
 from traceconv.model.diagnostics import HEADINGS, LINES, lost, skipped
 from traceconv.model.marks import CountMarks, FormatMarks, TotalsMarks
 from traceconv.model.numbers import LIMIT_NS, whole_or_text
@@ -426,15 +426,29 @@ def _launch_value(name: str, text: str) -> Any:
 
 
 @dataclass(frozen=True)
-class NsightCompute:
+class NsightCompute(Importer):
     """CSV of Nsight Compute."""
 
-    name: ClassVar[str] = "nsight-compute"
-    title: ClassVar[str] = "NVIDIA Nsight Compute, CSV of the details or raw page"
-    url: ClassVar[str] = "https://docs.nvidia.com/nsight-compute/NsightComputeCli/index.html"
-    versions: ClassVar[str] = "ncu 2019 to 2025: pages details and raw, summaries, any locale"
-    clock: ClassVar[ClockDomain] = NO_TIME
-    marks: ClassVar[FormatMarks] = FormatMarks(
+    name = "nsight-compute"
+    title = "NVIDIA Nsight Compute, CSV of the details or raw page"
+    url = "https://docs.nvidia.com/nsight-compute/NsightComputeCli/index.html"
+    versions = "ncu 2019 to 2025: pages details and raw, summaries, any locale"
+    clock = NO_TIME
+    record = "ncu --csv --page raw --log-file metrics.csv python run.py"
+    skips = (OTHER_LINE,)
+
+    line_up = (
+        "It holds no times. Merge it with one nvprof or Nsight Systems recording of the same program. The nth "
+        "row of a kernel then becomes args of the nth launch of that name."
+    )
+    becomes = (
+        ("launch of a kernel with its metrics", "row of a table without times, or args (`ncu`) of the kernel's slice"),
+        ("metric", "arg, with its unit in the key, below its section"),
+        ("duration", "arg duration_ns; in summaries average_ns, minimum_ns, maximum_ns"),
+        ("rule", "entry of the arg `rules`"),
+    )
+    lost = ("The file does not state when a kernel ran; its duration is that of a replay.",)
+    marks = FormatMarks(
         counts=CountMarks(
             ("kernel_metrics", _cupti.KERNEL),
             r"\w+\.sum(?: \(.*\))?",
@@ -451,19 +465,6 @@ class NsightCompute:
             inside="ncu",
         ),
     )
-    record: ClassVar[str] = "ncu --csv --page raw --log-file metrics.csv python run.py"
-    line_up: ClassVar[str] = (
-        "It holds no times. Merge it with one nvprof or Nsight Systems recording of the same program. The nth "
-        "row of a kernel then becomes args of the nth launch of that name."
-    )
-    becomes: ClassVar[tuple[tuple[str, str], ...]] = (
-        ("launch of a kernel with its metrics", "row of a table without times, or args (`ncu`) of the kernel's slice"),
-        ("metric", "arg, with its unit in the key, below its section"),
-        ("duration", "arg duration_ns; in summaries average_ns, minimum_ns, maximum_ns"),
-        ("rule", "entry of the arg `rules`"),
-    )
-    skips = (OTHER_LINE,)
-    lost: ClassVar[tuple[str, ...]] = ("The file does not state when a kernel ran; its duration is that of a replay.",)
 
     def sniff(self, head: Head) -> Match:
         """Recognise the heading; lines that begin with ==PROF== may precede one."""

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any
 
 import msgspec
 from msgspec import structs
@@ -25,7 +25,7 @@ from msgspec import structs
 from traceconv.errors import InputError, MalformedInput
 from traceconv.families.common import cupti as _cupti
 from traceconv.families.common.sqlite_tables import Row
-from traceconv.families.importer import Match, option
+from traceconv.families.importer import Importer, Match, option
 from traceconv.families.nsight import exported
 from traceconv.families.nsight.activity_tables import (
     CORRELATION,
@@ -45,7 +45,7 @@ from traceconv.io.sqlite import MAGIC, Database, as_text, open_database
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import REALTIME, ClockDomain, ClockSnapshot, Run, Zero, looks_like_unix_time
 from traceconv.model.diagnostics import ROWS, absent, lost, skipped
-from traceconv.model.marks import GPU_MARKS, FormatMarks
+from traceconv.model.marks import GPU_MARKS
 from traceconv.model.track_table import TrackId
 
 PROPERTY_ROWS = Counted("row of names and properties", "rows of names and properties")
@@ -408,31 +408,31 @@ def _fact(value: Any) -> Any:
 
 
 @dataclass(frozen=True)
-class NsightSystems:
+class NsightSystems(Importer):
     """SQLite export of Nsight Systems."""
 
+    name = "nsight-systems"
+    title = "NVIDIA Nsight Systems, SQLite export of a report"
+    url = "https://docs.nvidia.com/nsight-systems/AnalysisGuide/index.html"
+    versions = "schemas of 2020 to 2026.4 (3.28.1); exports of 2020 to 2025.3 were tried"
+    clock = SESSION_CLOCK
+    record = (
+        "nsys profile --trace=cuda,nvtx,osrt --output=report python run.py && "
+        "nsys export --type=sqlite --output=report.sqlite report.nsys-rep"
+    )
+    skips = (NOT_WANTED, UNTIMED)
     os_runtime: bool = option(
         True,
         "whether calls of the OS runtime libraries (poll, pthread_cond_wait, ...) are wanted; they are most "
         "of the rows of many reports.",
     )
 
-    name: ClassVar[str] = "nsight-systems"
-    title: ClassVar[str] = "NVIDIA Nsight Systems, SQLite export of a report"
-    url: ClassVar[str] = "https://docs.nvidia.com/nsight-systems/AnalysisGuide/index.html"
-    versions: ClassVar[str] = "schemas of 2020 to 2026.4 (3.28.1); exports of 2020 to 2025.3 were tried"
-    clock: ClassVar[ClockDomain] = SESSION_CLOCK
-    marks: ClassVar[FormatMarks] = structs.replace(GPU_MARKS, zero_before_work=True)
-    record: ClassVar[str] = (
-        "nsys profile --trace=cuda,nvtx,osrt --output=report python run.py && "
-        "nsys export --type=sqlite --output=report.sqlite report.nsys-rep"
-    )
-    line_up: ClassVar[str] = (
+    line_up = (
         "The export states the start of the session since 1970 (TARGET_INFO_SESSION_START_TIME). Recordings "
         "with a wall clock are aligned with it, as accurately as the clocks of their machines agree. Exports "
         "from before 2021 need --offset."
     )
-    becomes: ClassVar[tuple[tuple[str, str], ...]] = (
+    becomes = (
         ("kernel, copy, memset, CUDA graph, host function", "slice on its stream, below context, device and process"),
         ("runtime and driver call, OS runtime call, cuDNN, cuBLAS, MPI, UCX, OpenACC, OpenMP", "slice on its thread"),
         ("correlation id", "flow from the call to the work that it started"),
@@ -446,13 +446,13 @@ class NsightSystems:
         ("message of the profiler", "instant and, if a warning, a note"),
         ("table that is not known, with times", "slices or instants on the thread, or on a track of the table's name"),
     )
-    skips = (NOT_WANTED, UNTIMED)
-    lost: ClassVar[tuple[str, ...]] = (
+    lost = (
         "The report itself (.nsys-rep, .qdrep) is in a closed format: export it first.",
         "Binary NVTX payloads are kept as text and not decoded.",
         "Kernels and calls whose times, and kernels whose start could not be collected (0) are counted, and not drawn.",
         "The accuracy of the session's start against the wall clock is not known.",
     )
+    marks = structs.replace(GPU_MARKS, zero_before_work=True)
 
     def sniff(self, head: Head) -> Match:
         """Recognise the table of strings together with tables that no one else has."""

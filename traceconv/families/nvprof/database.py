@@ -20,14 +20,14 @@ from __future__ import annotations
 
 import struct
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 from msgspec import structs
 
 from traceconv.errors import MalformedInput
 from traceconv.families.common import cupti as _cupti
 from traceconv.families.common.sqlite_tables import Row
-from traceconv.families.importer import Match
+from traceconv.families.importer import Importer, Match
 from traceconv.families.nvprof.activities import PREFIX, PROCESS, THREAD, Activities, ObjectId, Tracks
 from traceconv.families.nvprof.work import Calls, DeviceWork, Marks, ProcessLaunches, correlation, metric_value
 from traceconv.io.source import Head, Source
@@ -35,7 +35,7 @@ from traceconv.io.sqlite import open_database
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import REALTIME, ClockDomain, Run, Zero, looks_like_unix_time
 from traceconv.model.diagnostics import ROWS, lost, skipped
-from traceconv.model.marks import GPU_MARKS, CountMarks, FormatMarks
+from traceconv.model.marks import GPU_MARKS, CountMarks
 from traceconv.model.source_info import Layer
 from traceconv.model.track_table import TrackId
 
@@ -298,22 +298,23 @@ def _unified_args(kind: Any, value: Any, flags: Any) -> dict[str, Any]:
 
 
 @dataclass(frozen=True)
-class NvprofSqlite:
+class NvprofSqlite(Importer):
     """Importer of nvprof databases."""
 
-    name: ClassVar[str] = "nvprof"
-    title: ClassVar[str] = "nvprof database (SQLite, also of the Visual Profiler)"
-    url: ClassVar[str] = "https://docs.nvidia.com/cuda/archive/12.9.1/profiler-users-guide/"
-    versions: ClassVar[str] = "nvprof of CUDA 5 to 12; databases of 2019 to 2024 were tried"
-    clock: ClassVar[ClockDomain] = REALTIME
-    layer: ClassVar[Layer] = Layer.DEVICE
-    marks: ClassVar[FormatMarks] = structs.replace(GPU_MARKS, counts=CountMarks((_cupti.KERNEL,), r"event_\d+"))
-    record: ClassVar[str] = "nvprof -o run.%p.nvvp python run.py"
-    line_up: ClassVar[str] = (
+    name = "nvprof"
+    title = "nvprof database (SQLite, also of the Visual Profiler)"
+    url = "https://docs.nvidia.com/cuda/archive/12.9.1/profiler-users-guide/"
+    versions = "nvprof of CUDA 5 to 12; databases of 2019 to 2024 were tried"
+    clock = REALTIME
+    layer = Layer.DEVICE
+    record = "nvprof -o run.%p.nvvp python run.py"
+    skips = (SOURCE_LEVEL,)
+
+    line_up = (
         "Times are nanoseconds since 1970, so nothing is needed to align it with files on the wall clock. "
         "Files of several processes or ranks of one host share that clock."
     )
-    becomes: ClassVar[tuple[tuple[str, str], ...]] = (
+    becomes = (
         ("kernels", "slices on their stream, below context and device, with grid, block, registers, memory as args"),
         ("copies and memsets", "slices on their stream, under the name that nvprof prints, with bytes and throughput"),
         ("runtime and driver calls", "slices on their thread"),
@@ -325,17 +326,14 @@ class NvprofSqlite:
         ("events and metrics", "args of the kernel; sampled ones and sensors are counters"),
         ("names of devices, contexts, streams, threads", "names and descriptions of tracks"),
     )
-    skips = (SOURCE_LEVEL,)
-    unrecorded = (
-        "nvprof runs on GPUs up to compute capability 7, and none was at hand. Public databases were read, too. "
-        "Goldens are made by hand after the sources in docs/formats.md."
-    )
-    lost: ClassVar[tuple[str, ...]] = (
+    lost = (
         "The file does not hold the names of events and metrics: they are called event_12, metric_34 by their numbers.",
         "Threads have the number that nvprof stores, which differs from the tid.",
         "Rows about instructions, source lines and modules have no time; they are counted and left out.",
         "Kernel names are demangled as by c++filt; nvprof itself prints them slightly differently (float const *).",
     )
+    unrecorded = "nvprof runs on GPUs up to compute capability 7; none was at hand. Public databases were read, too."
+    marks = structs.replace(GPU_MARKS, counts=CountMarks((_cupti.KERNEL,), r"event_\d+"))
 
     def sniff(self, head: Head) -> Match:
         """Recognise the tables: StringTable and CUPTI activities; Nsight Systems has StringIds instead."""

@@ -18,14 +18,14 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
 from traceconv.families.common import cupti as _cupti
 from traceconv.families.common.ansi import plain
 from traceconv.families.common.text_lines import TextLines
-from traceconv.families.importer import Match
+from traceconv.families.importer import Importer, Match
 from traceconv.families.nvprof import printed
 from traceconv.families.nvprof.printed import Header
 from traceconv.io.shown import Counted
@@ -33,7 +33,7 @@ from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import ClockDomain, ClockSnapshot, Provenance, Run, Zero
 from traceconv.model.diagnostics import BLANK_LINES, LINES, absent, lost, repaired, skipped
-from traceconv.model.marks import GPU_MARKS, CountMarks, FormatMarks, TotalsMarks
+from traceconv.model.marks import GPU_MARKS, CountMarks, TotalsMarks
 from traceconv.model.numbers import is_digits, whole_of, whole_or_text
 from traceconv.model.source_info import Layer
 from traceconv.model.trace import SliceId
@@ -578,16 +578,35 @@ def _category(name: str, on_device: bool) -> str:
 
 
 @dataclass(frozen=True)
-class NvprofText:
+class NvprofText(Importer):
     """Importer of what nvprof prints."""
 
-    name: ClassVar[str] = "nvprof-text"
-    title: ClassVar[str] = "nvprof console output and CSV (traces, summary, metrics)"
-    url: ClassVar[str] = "https://docs.nvidia.com/cuda/archive/12.9.1/profiler-users-guide/"
-    versions: ClassVar[str] = "nvprof of CUDA 5 to 12"
-    clock: ClassVar[ClockDomain] = CLOCK
-    layer: ClassVar[Layer] = Layer.DEVICE
-    marks: ClassVar[FormatMarks] = msgspec.structs.replace(
+    name = "nvprof-text"
+    title = "nvprof console output and CSV (traces, summary, metrics)"
+    url = "https://docs.nvidia.com/cuda/archive/12.9.1/profiler-users-guide/"
+    versions = "nvprof of CUDA 5 to 12"
+    clock = CLOCK
+    layer = Layer.DEVICE
+    record = "nvprof --print-gpu-trace --print-api-trace --csv -u ns --log-file nvprof.%p.csv python run.py"
+    skips = (OTHER_LINE,)
+
+    line_up = (
+        "Times count from the start of profiling: --offset FILE=TIME. Better record a database (nvprof -o FILE), whose "
+        "times count from 1970."
+    )
+    becomes = (
+        ("GPU trace", "slices on their stream, with grid, block, registers, bytes, throughput and metrics as args"),
+        ("row of a trace without a duration (page fault of the CPU)", "instant"),
+        ("API trace", "slices on one track for each process"),
+        ("correlation ids", "flows from the call to the kernel"),
+        ("summary, events, metrics, NVTX, unified memory, CPU profile", "rows on tracks without a timeline"),
+    )
+    lost = (
+        "The API trace does not name the calling thread; overlapping calls go to lanes.",
+        "Console text has five digits, so starts after the first second are coarse (use --csv -u ns).",
+    )
+    unrecorded = "nvprof runs on GPUs up to compute capability 7; none was at hand. Public logs were read, too."
+    marks = msgspec.structs.replace(
         GPU_MARKS,
         counts=CountMarks(("",), "total", layer="kernel"),
         totals=TotalsMarks(
@@ -600,29 +619,6 @@ class NvprofText:
             percent=("time_percent",),
             nested=("depth",),
         ),
-    )
-    record: ClassVar[str] = (
-        "nvprof --print-gpu-trace --print-api-trace --csv -u ns --log-file nvprof.%p.csv python run.py"
-    )
-    line_up: ClassVar[str] = (
-        "Times count from the start of profiling: --offset FILE=TIME. Better record a database (nvprof -o FILE), whose "
-        "times count from 1970."
-    )
-    becomes: ClassVar[tuple[tuple[str, str], ...]] = (
-        ("GPU trace", "slices on their stream, with grid, block, registers, bytes, throughput and metrics as args"),
-        ("row of a trace without a duration (page fault of the CPU)", "instant"),
-        ("API trace", "slices on one track for each process"),
-        ("correlation ids", "flows from the call to the kernel"),
-        ("summary, events, metrics, NVTX, unified memory, CPU profile", "rows on tracks without a timeline"),
-    )
-    skips = (OTHER_LINE,)
-    unrecorded = (
-        "nvprof runs on GPUs up to compute capability 7, and none was at hand. Public logs were read, too. "
-        "Goldens are made by hand after the sources in docs/formats.md."
-    )
-    lost: ClassVar[tuple[str, ...]] = (
-        "The API trace does not name the calling thread; overlapping calls go to lanes.",
-        "Console text has five digits, so starts after the first second are coarse (use --csv -u ns).",
     )
 
     def sniff(self, head: Head) -> Match:

@@ -25,13 +25,13 @@ from array import array
 from collections import deque
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
 
 from traceconv import kernel
-from traceconv.families.importer import Match, option
+from traceconv.families.importer import Importer, Match, option
 from traceconv.families.onednn import grammar
 from traceconv.families.onednn.grammar import MARK, Kind, Malformed, Record, Shape, args_of, duration_ns
 from traceconv.io.shown import Counted
@@ -618,31 +618,29 @@ class _Reader:
 
 
 @dataclass(frozen=True)
-class OnednnVerbose:
+class OnednnVerbose(Importer):
     """oneDNN verbose log."""
 
+    name = "onednn-verbose"
+    title = "oneDNN verbose log (also MKL-DNN, DNNL, oneDNN Graph)"
+    url = "https://uxlfoundation.github.io/oneDNN/dev_guide_verbose.html"
+    versions = "mkldnn_verbose (0.13) to onednn_verbose,v1 (3.13), onednn_graph_verbose"
+    clock = WALL_CLOCK
+    layer = Layer.LIBRARY
+    record = "ONEDNN_VERBOSE=1 ONEDNN_VERBOSE_TIMESTAMP=1 python run.py > onednn.log"
+    skips = (FOREIGN_LINE,)
     pid: int | None = option(
         None,
         "the pid of the process, which the log does not state. Without it, in a merge, the tracks go under "
         "the only process that can have written the log, if there is one.",
     )
 
-    name: ClassVar[str] = "onednn-verbose"
-    title: ClassVar[str] = "oneDNN verbose log (also MKL-DNN, DNNL, oneDNN Graph)"
-    url: ClassVar[str] = "https://uxlfoundation.github.io/oneDNN/dev_guide_verbose.html"
-    versions: ClassVar[str] = "mkldnn_verbose (0.13) to onednn_verbose,v1 (3.13), onednn_graph_verbose"
-    clock: ClassVar[ClockDomain] = WALL_CLOCK
-    layer: ClassVar[Layer] = Layer.LIBRARY
-    marks: ClassVar[FormatMarks] = FormatMarks(
-        libraries=r"dnnl|mkldnn|onednn", primitives=_PRIMITIVES, shapes=("problem",)
-    )
-    record: ClassVar[str] = "ONEDNN_VERBOSE=1 ONEDNN_VERBOSE_TIMESTAMP=1 python run.py > onednn.log"
-    line_up: ClassVar[str] = (
+    line_up = (
         "Timestamps (ONEDNN_VERBOSE_TIMESTAMP=1) are milliseconds since 1970: nothing is needed. Without "
         "them: `--offset FILE=TIME`. Merged with a profile, the log is shown under the only process that can "
         "have written it; if there are several, choose with -O pid=N --same-machine."
     )
-    becomes: ClassVar[tuple[tuple[str, str], ...]] = (
+    becomes = (
         ("exec, create, compile lines", "slices on a track for each engine, with problem, formats, attributes as args"),
         ("problem of convolution, matmul, inner product, reorder", "args derived_gflop, derived_bytes and their rates"),
         ("durations of Linux and macOS", "whole µs, as they were measured; the log prints them rounded to 1/4096 ms"),
@@ -650,10 +648,8 @@ class OnednnVerbose:
         ("dispatch, error, check and start lines", "instants"),
         ("info lines", "description and metadata of the run"),
     )
-    skips = (FOREIGN_LINE,)
-    lost: ClassVar[tuple[str, ...]] = (
-        "The log does not say which thread ran a primitive; overlapping primitives go to lanes.",
-    )
+    lost = ("The log does not say which thread ran a primitive; overlapping primitives go to lanes.",)
+    marks = FormatMarks(libraries=r"dnnl|mkldnn|onednn", primitives=_PRIMITIVES, shapes=("problem",))
 
     def sniff(self, head: Head) -> Match:
         """Return YES for a line that starts with marker and known word; a marker elsewhere may be a quotation."""

@@ -24,12 +24,12 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
 from mmap import ACCESS_READ, mmap
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
 from traceconv.families.common.elf import Symbols
-from traceconv.families.importer import Match, option
+from traceconv.families.importer import Importer, Match, option
 from traceconv.families.perf.container import (
     HARDWARE_TRACES,
     MEANINGLESS,
@@ -58,9 +58,7 @@ from traceconv.io.limits import Unpacked
 from traceconv.io.shown import Counted
 from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
-from traceconv.model.clocks import ClockDomain
 from traceconv.model.diagnostics import RECORDS, absent, lost, repaired, skipped
-from traceconv.model.marks import FormatMarks
 from traceconv.model.numbers import LIMIT_NS
 from traceconv.model.source_info import Form
 from traceconv.model.trace import StackId
@@ -611,22 +609,23 @@ def _bytes_of(source: Source) -> Iterator[Buffer]:
 
 
 @dataclass(frozen=True)
-class PerfData:
+class PerfData(Importer):
     """perf.data of Linux perf."""
 
+    name = "perf-data"
+    title = "perf.data of Linux perf (perf record)"
+    url = "https://perf.wiki.kernel.org/index.php/Tutorial"
+    versions = "files of perf 2.6.32 to 6.18: of perf record, also through a pipe"
+    clock = PERF_CLOCK
+    record = "perf record -k CLOCK_MONOTONIC -F 999 -g -- python run.py"
+    skips = (MESSAGE,)
     symbols: bool = option(
         False,
         "name frames by the functions of the files on this machine, where these are of the same build.",
     )
 
-    name: ClassVar[str] = "perf-data"
-    title: ClassVar[str] = "perf.data of Linux perf (perf record)"
-    url: ClassVar[str] = "https://perf.wiki.kernel.org/index.php/Tutorial"
-    versions: ClassVar[str] = "files of perf 2.6.32 to 6.18: of perf record, also through a pipe"
-    clock: ClassVar[ClockDomain] = PERF_CLOCK
-    marks: ClassVar[FormatMarks] = PERF_MARKS
-    record: ClassVar[str] = "perf record -k CLOCK_MONOTONIC -F 999 -g -- python run.py"
-    becomes: ClassVar[tuple[tuple[str, str], ...]] = (
+    line_up = LINE_UP
+    becomes = (
         ("sample", "sample of its thread, with call stack, period and CPU"),
         ("tracepoint", "instant on its thread, fields as args; a sample besides if it has a call chain"),
         ("sched:sched_switch, sched:sched_wakeup, PERF_RECORD_SWITCH", "slices: states of threads"),
@@ -634,8 +633,7 @@ class PerfData:
         ("PERF_RECORD_MMAP, MMAP2, KSYMBOL", "names of frames"),
         ("header: host, command, versions", "metadata"),
     )
-    skips = (MESSAGE,)
-    lost: ClassVar[tuple[str, ...]] = (
+    lost = (
         "The file holds no symbols: frames are named by mapped file and offset, those of the kernel by "
         "address. -O symbols=true reads names from the same builds on this machine.",
         "Branch stacks, registers, copies of stacks (--call-graph dwarf) and addresses of data are not shown.",
@@ -644,7 +642,7 @@ class PerfData:
         "A recording in a folder (perf record --threads) is not read.",
         NO_CPU_HELP,
     )
-    line_up: ClassVar[str] = LINE_UP
+    marks = PERF_MARKS
 
     def form(self, head: Head) -> Form:
         """Return the first form of a recording: the recording itself."""

@@ -39,12 +39,12 @@ import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import IO, Any, ClassVar
+from typing import IO, Any
 
 import msgspec
 
 from traceconv.families.common.text_lines import TextLines
-from traceconv.families.importer import Match
+from traceconv.families.importer import Importer, Match
 from traceconv.families.perf.container import SINCE_BOOT, latest_ns, state_letters
 from traceconv.families.perf.events import NO_STACK, PerfTracks, Place, task_in
 from traceconv.io.shown import Counted
@@ -240,27 +240,26 @@ def begins_header(text: bytes) -> bool:
 
 
 @dataclass(frozen=True)
-class PerfHeader:
+class PerfHeader(Importer):
     """The header of perf script without events."""
 
-    name: ClassVar[str] = "perf-header"
-    title: ClassVar[str] = "Linux perf header alone (perf script --header-only)"
-    url: ClassVar[str] = "https://man7.org/linux/man-pages/man1/perf-script.1.html"
-    versions: ClassVar[str] = "checked with perf 6.1"
-    clock: ClassVar[ClockDomain] = PERF_CLOCK
-    record: ClassVar[str] = (
-        "perf record -k CLOCK_MONOTONIC python run.py && perf script --header-only > perf.header.txt"
-    )
-    line_up: ClassVar[str] = (
+    name = "perf-header"
+    title = "Linux perf header alone (perf script --header-only)"
+    url = "https://man7.org/linux/man-pages/man1/perf-script.1.html"
+    versions = "checked with perf 6.1"
+    clock = PERF_CLOCK
+    record = "perf record -k CLOCK_MONOTONIC python run.py && perf script --header-only > perf.header.txt"
+
+    line_up = (
         "It holds no events. Its pair of clock readings relates CLOCK_MONOTONIC of its machine to the wall clock. "
         "This holds for all files of the machine. Better use perf script --header, which prints header "
         "and events."
     )
-    becomes: ClassVar[tuple[tuple[str, str], ...]] = (
+    becomes = (
         ("fact (host, command, version, events)", "row of a table without a timeline, and metadata"),
         ("clockid, reference time", "clock, snapshot of clock and wall clock"),
     )
-    lost: ClassVar[tuple[str, ...]] = ()
+    lost = ()
 
     def form(self, head: Head) -> Form:
         """Return the last form of a recording: the header alone, known by its command and first sample."""
@@ -399,29 +398,28 @@ def _cell(name: str, text: str) -> dict[str, Any]:
 
 
 @dataclass(frozen=True)
-class PerfReport:
+class PerfReport(Importer):
     """Text of perf report."""
 
-    name: ClassVar[str] = "perf-report"
-    title: ClassVar[str] = "Linux perf report text"
-    url: ClassVar[str] = "https://man7.org/linux/man-pages/man1/perf-report.1.html"
-    versions: ClassVar[str] = "perf report --stdio, checked with perf 6.1"
-    clock: ClassVar[ClockDomain] = NO_TIME
-    marks: ClassVar[FormatMarks] = FormatMarks(
-        totals=TotalsMarks(calls=("samples",), percent=("overhead_percent", "self_percent"))
-    )
-    record: ClassVar[str] = "perf report --stdio --no-children -g none > perf.report.txt"
-    line_up: ClassVar[str] = (
+    name = "perf-report"
+    title = "Linux perf report text"
+    url = "https://man7.org/linux/man-pages/man1/perf-report.1.html"
+    versions = "perf report --stdio, checked with perf 6.1"
+    clock = NO_TIME
+    record = "perf report --stdio --no-children -g none > perf.report.txt"
+    skips = (CHAIN_LINE,)
+
+    line_up = (
         "It holds no times. Merged with one output of perf script or one perf.data, its tables are shown "
         "under that input."
     )
-    becomes: ClassVar[tuple[tuple[str, str], ...]] = (
+    becomes = (
         ("table of an event", "table without a timeline"),
         ("row", "instant with overhead, command, file and symbol as args"),
         ("number of samples, event count, header", "metadata"),
     )
-    skips = (CHAIN_LINE,)
-    lost: ClassVar[tuple[str, ...]] = ("Call chains (-g) are not read; the samples themselves have them.",)
+    lost = ("Call chains (-g) are not read; the samples themselves have them.",)
+    marks = FormatMarks(totals=TotalsMarks(calls=("samples",), percent=("overhead_percent", "self_percent")))
 
     def sniff(self, head: Head) -> Match:
         """Return YES by the heading `# Samples: N of event 'NAME'`."""
@@ -664,25 +662,26 @@ def _header_of(headers: dict[str, Any]) -> Header:
 
 
 @dataclass(frozen=True)
-class PerfJson:
+class PerfJson(Importer):
     """JSON of perf data convert."""
 
-    name: ClassVar[str] = "perf-json"
-    title: ClassVar[str] = "JSON of Linux perf (perf data convert --to-json)"
-    url: ClassVar[str] = "https://man7.org/linux/man-pages/man1/perf-data.1.html"
-    versions: ClassVar[str] = "linux-perf-json-version 1 (perf 5.15 to 6.18)"
-    clock: ClassVar[ClockDomain] = PERF_CLOCK
-    record: ClassVar[str] = "perf record -k CLOCK_MONOTONIC -g -- python run.py; perf data convert --to-json perf.json"
-    becomes: ClassVar[tuple[tuple[str, str], ...]] = (
+    name = "perf-json"
+    title = "JSON of Linux perf (perf data convert --to-json)"
+    url = "https://man7.org/linux/man-pages/man1/perf-data.1.html"
+    versions = "linux-perf-json-version 1 (perf 5.15 to 6.18)"
+    clock = PERF_CLOCK
+    record = "perf record -k CLOCK_MONOTONIC -g -- python run.py; perf data convert --to-json perf.json"
+
+    line_up = LINE_UP
+    becomes = (
         ("sample", "sample of its thread, with call stack and CPU"),
         ("sample of a tracepoint (newer versions print its fields)", "instant, or state of a thread (sched_switch)"),
         ("headers", "metadata, clock"),
     )
-    lost: ClassVar[tuple[str, ...]] = (
+    lost = (
         "The names of events and the periods are not in the file: each sample counts 1.",
         "Lost events, switches and other records of the recording are not in the file.",
     )
-    line_up: ClassVar[str] = LINE_UP
 
     def form(self, head: Head) -> Form:
         """Return the second form of a recording: a conversion of all events."""

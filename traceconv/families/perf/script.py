@@ -31,7 +31,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -40,7 +40,7 @@ from traceconv import kernel
 from traceconv.errors import UsageError
 from traceconv.families.common.local_time import is_moment, local_ns, local_time, refuse_zone, zone_of, zone_option
 from traceconv.families.common.text_lines import TextLines
-from traceconv.families.importer import Match, option
+from traceconv.families.importer import Importer, Match, option
 from traceconv.families.perf.events import (
     EVENT,
     SOURCE_LINE,
@@ -74,10 +74,9 @@ from traceconv.families.perf.header import (
 from traceconv.io.shown import Counted
 from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
-from traceconv.model.clocks import REALTIME, ClockDomain, ClockSnapshot, Provenance, Zero
+from traceconv.model.clocks import REALTIME, ClockSnapshot, Provenance, Zero
 from traceconv.model.columns import I64
 from traceconv.model.diagnostics import LINES, absent, lost, noted, repaired, skipped
-from traceconv.model.marks import FormatMarks
 from traceconv.model.numbers import LIMIT_NS, hex_of, whole, whole_of
 from traceconv.model.source_info import Form
 from traceconv.model.trace import StackId
@@ -535,9 +534,22 @@ def _header_paths(source: Source) -> list[Path]:
 
 
 @dataclass(frozen=True)
-class PerfScript:
+class PerfScript(Importer):
     """Text of perf script."""
 
+    name = "perf-script"
+    title = "Linux perf script text"
+    url = "https://man7.org/linux/man-pages/man1/perf-script.1.html"
+    versions = (
+        "checked with perf 6.1; any choice of fields with time and event, with or without header; also "
+        "report_sample.py of Android's simpleperf"
+    )
+    clock = PERF_CLOCK
+    record = (
+        "perf record -k CLOCK_MONOTONIC --sample-cpu -g -F 499 python run.py && "
+        "perf script --header --ns -F comm,pid,tid,cpu,time,event,period,ip,sym,symoff,dso > perf.script.txt"
+    )
+    skips = (MESSAGE, MORE_COLUMNS)
     clockid: str = option(
         "",
         "what the times of a text without header count: monotonic, monotonic_raw, realtime, boottime or tai, "
@@ -556,37 +568,24 @@ class PerfScript:
         "times.",
     )
 
-    name: ClassVar[str] = "perf-script"
-    title: ClassVar[str] = "Linux perf script text"
-    url: ClassVar[str] = "https://man7.org/linux/man-pages/man1/perf-script.1.html"
-    versions: ClassVar[str] = (
-        "checked with perf 6.1; any choice of fields with time and event, with or without header; also "
-        "report_sample.py of Android's simpleperf"
-    )
-    clock: ClassVar[ClockDomain] = PERF_CLOCK
-    marks: ClassVar[FormatMarks] = PERF_MARKS
-    record: ClassVar[str] = (
-        "perf record -k CLOCK_MONOTONIC --sample-cpu -g -F 499 python run.py && "
-        "perf script --header --ns -F comm,pid,tid,cpu,time,event,period,ip,sym,symoff,dso > perf.script.txt"
-    )
-    line_up: ClassVar[str] = (
+    line_up = (
         f"Print with --header. {LINE_UP} Samples also align it, if another file has slices of a sampled thread over "
         "some seconds."
     )
-    becomes: ClassVar[tuple[tuple[str, str], ...]] = (
+    becomes = (
         ("sample with its call stack", "call stack sample of its thread, with its CPU, weighted with the period"),
         ("tracepoint", "instant with its fields as args, and a sample if it has a stack"),
         ("sched_switch, sched_wakeup, PERF_RECORD_SWITCH", "slices on the track `state` of the thread"),
         ("PERF_RECORD_COMM, FORK, EXIT, MMAP2 and others", "instant; names of threads and their processes"),
         ("header", "metadata, clock, snapshot of clock and wall clock"),
     )
-    skips = (MESSAGE, MORE_COLUMNS)
-    lost: ClassVar[tuple[str, ...]] = (
+    lost = (
         "Addresses and offsets of frames are left out: a frame is its symbol and file.",
         "Data addresses, weights, branches and registers (-F addr, weight, brstack, uregs) are left out.",
         "Without -F +pid, the process of a thread is known only if another merged file shows that thread.",
         NO_CPU_HELP,
     )
+    marks = PERF_MARKS
 
     def form(self, head: Head) -> Form:
         """Return the third form of a recording: a printout of events."""

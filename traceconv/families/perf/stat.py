@@ -25,14 +25,14 @@ import re
 from collections import defaultdict
 from dataclasses import dataclass
 from datetime import datetime, timezone
-from typing import Any, ClassVar
+from typing import Any
 
 import msgspec
 
 from traceconv.families.common.ansi import plain
 from traceconv.families.common.local_time import local_time, refuse_zone, seconds_since_1970, zone_of, zone_option
 from traceconv.families.common.text_lines import TextLines
-from traceconv.families.importer import Match, option
+from traceconv.families.importer import Importer, Match, option
 from traceconv.io.shown import Counted
 from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
@@ -625,22 +625,23 @@ def _float(text: str) -> float:
 
 
 @dataclass(frozen=True)
-class PerfStat:
+class PerfStat(Importer):
     """Counts of perf stat."""
 
+    name = "perf-stat"
+    title = "Linux perf stat counts (text, -x, -j; -I)"
+    url = "https://man7.org/linux/man-pages/man1/perf-stat.1.html"
+    versions = "checked with perf 6.1; text, CSV with any separator, JSON"
+    clock = STAT_CLOCK
+    record = "perf stat -I 100 -j -o perf.stat.json python run.py"
+    skips = (OTHER_LINE,)
     utc_offset: str = option("", 'the time zone of the machine that recorded, as "+02:00": `started on` is local time.')
 
-    name: ClassVar[str] = "perf-stat"
-    title: ClassVar[str] = "Linux perf stat counts (text, -x, -j; -I)"
-    url: ClassVar[str] = "https://man7.org/linux/man-pages/man1/perf-stat.1.html"
-    versions: ClassVar[str] = "checked with perf 6.1; text, CSV with any separator, JSON"
-    clock: ClassVar[ClockDomain] = STAT_CLOCK
-    record: ClassVar[str] = "perf stat -I 100 -j -o perf.stat.json python run.py"
-    line_up: ClassVar[str] = (
+    line_up = (
         "perf stat prints its start in whole seconds of local time, and only with -o: --tz FILE=+02:00 uses "
         "it, accurate to a second. For more accuracy, use --offset."
     )
-    becomes: ClassVar[tuple[tuple[str, str], ...]] = (
+    becomes = (
         ("count of an event in an interval (-I)", "counter from the start of the interval, with its unit"),
         ("CPU, core, socket, node, thread (-A, --per-...)", "group of tracks"),
         (
@@ -651,14 +652,13 @@ class PerfStat:
         ("counts of the whole run, --summary", "args of a slice as long as the run, or of a row without timeline"),
         ("command, started on, elapsed, user, sys", "metadata, args of the run"),
     )
+    lost = ("Metrics without counts (--metric-only) are not read.",)
     #: The counter beside the counts of an event is the share of time in which it was on a counter.
-    marks: ClassVar[FormatMarks] = FormatMarks(
+    marks = FormatMarks(
         interval_counts=r"(?!.* running$).*",
         interval_threads=r"(?P<name>.*)-(?P<tid>[0-9]{1,10})",
         counts=CountMarks((WHOLE_RUN,), "(?s:.+)", rows_are_calls=True, value="value", unit="unit"),
     )
-    skips = (OTHER_LINE,)
-    lost: ClassVar[tuple[str, ...]] = ("Metrics without counts (--metric-only) are not read.",)
 
     def sniff(self, head: Head) -> Match:
         """Return YES by title or heading of the text, the keys of the JSON, or a line of the form with separators."""

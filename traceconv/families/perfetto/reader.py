@@ -40,7 +40,7 @@ from traceconv.families.common.wire_reader import (
     read_packets,
     unsigned,
 )
-from traceconv.families.importer import Match, extras
+from traceconv.families.importer import Importer, Match
 from traceconv.families.index import FORMATS
 from traceconv.families.perfetto.packets import (
     ABOUT,
@@ -155,7 +155,7 @@ _SEVERAL_CLOCKS = "clocks of several traces (unknown clock)"
 
 
 @dataclass(frozen=True)
-class Perfetto:
+class Perfetto(Importer):
     """Importer of Perfetto traces."""
 
     name = "perfetto"
@@ -163,11 +163,12 @@ class Perfetto:
     url = "https://perfetto.dev/docs/reference/trace-packet-proto"
     versions = "track events and perf samples of Perfetto 1 to 58; plain, gzip, deflated packets"
     clock = BOOTTIME
-    marks = ANY_TOOL_MARKS
     record = (
         "perfetto -o trace.pftrace --txt -c config.txt   # data source track_event or linux.perf, "
         "builtin_data_sources { primary_trace_clock: BUILTIN_CLOCK_REALTIME }"
     )
+    skips = (ABOUT_ITSELF,)
+
     line_up = (
         "Traces recorded by Perfetto hold snapshots of the wall clock: nothing is needed. The same holds "
         "for other writers, if their clock is CLOCK_REALTIME or a snapshot relates it. Otherwise use --offset."
@@ -186,7 +187,6 @@ class Perfetto:
         ("clock snapshots", "clock snapshots: all events come to the clock of the trace"),
         ("trace attributes, system info", "metadata"),
     )
-    skips = (ABOUT_ITSELF,)
     lost = (
         "Packets of other data sources (ftrace, heap profiles, GPU render stages, ...) are not read; they are counted "
         "by kind.",
@@ -199,6 +199,7 @@ class Perfetto:
         "If a trace of traceconv and others are joined in one file, the inputs of events are not known. Each keeps its "
         "times: those that traceconv moved are moved back, if the last packet of its trace is there.",
     )
+    marks = ANY_TOOL_MARKS
 
     def sniff(self, head: Head) -> Match:
         """Return YES if the head is a series of packets with the fields of packets."""
@@ -279,7 +280,7 @@ def _joined(reader: PacketReader, out: Builder) -> tuple[dict[str, Any], list[Sh
 
 def _marks_of(formats: Collection[str]) -> FormatMarks:
     """Return the declarations of the formats of the inputs, if traceconv wrote the trace; else none."""
-    marks = [extras(importer_class(name)).marks for name in sorted(FORMATS.keys() & set(formats))]
+    marks = [importer_class(name).marks for name in sorted(FORMATS.keys() & set(formats))]
     if not marks:
         return ANY_TOOL_MARKS
     return msgspec.structs.replace(

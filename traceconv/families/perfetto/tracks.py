@@ -27,7 +27,6 @@ import msgspec
 import numpy as np
 
 from traceconv.families.common.wire_reader import Message, Value, as_bytes, as_text, fields, signed, unsigned
-from traceconv.families.importer import extras
 from traceconv.families.index import FORMATS
 from traceconv.families.perfetto.tree import INPUTS, STATED_CATEGORY, STATED_TEXTS
 from traceconv.families.registry import importer_class
@@ -614,7 +613,7 @@ def _placings(numbers: Any, steps: Sequence[Placing]) -> tuple[Placing, ...]:
 
 def _stated(stated: dict[str, Any], more: dict[str, Any], placings: tuple[Placing, ...]) -> SourceInfo:
     name = str(stated.get("format"))
-    known = extras(importer_class(name)) if name in FORMATS else None
+    known = importer_class(name) if name in FORMATS else None
     layer = Layer.__members__.get(str(more["layer"])) if "layer" in more else known.layer if known else None
     marks = known.marks if known else NO_MARKS
     source = SourceInfo(str(stated.get("name")), name, layer=layer, marks=marks, placings=placings)

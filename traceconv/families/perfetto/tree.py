@@ -38,7 +38,6 @@ import numpy.typing as npt
 
 from traceconv.families.common import wire_writer as wire
 from traceconv.families.common.wire_reader import Message, Value
-from traceconv.families.importer import extras
 from traceconv.families.index import FORMATS
 from traceconv.families.registry import importer_class
 from traceconv.model.clocks import Verdict
@@ -630,7 +629,7 @@ def _special(trace: Trace, tree: Tree, is_written: Mask, number_of: dict[int, in
 def _counted(source: SourceInfo) -> dict[str, Any]:
     """Return what is stated of an input: how its events were counted, and a layer that its format does not declare."""
     texts = {key: value for key in (*STATED_TEXTS, STATED_CATEGORY) if (value := getattr(source, key))}
-    if source.layer is not (extras(importer_class(source.format)).layer if source.format in FORMATS else None):
+    if source.layer is not (importer_class(source.format).layer if source.format in FORMATS else None):
         texts["layer"] = source.layer and source.layer.name
     return texts
 

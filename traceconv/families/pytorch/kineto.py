@@ -61,7 +61,7 @@ from traceconv.families.chrome.flows import FlowSteps
 from traceconv.families.chrome.json_reader import ChromeReader
 from traceconv.families.common import cupti
 from traceconv.families.common.collective_kernels import kind_of_kernel
-from traceconv.families.importer import Match
+from traceconv.families.importer import Importer, Match
 from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import ClockDomain, Run, Zero
@@ -169,7 +169,7 @@ _OF_DEVICES = ("kernel", "Kernel", "mtia_ccp_events")
 
 
 @dataclass(frozen=True)
-class PytorchKineto:
+class PytorchKineto(Importer):
     """Importer of PyTorch profiler traces."""
 
     name = "pytorch-kineto"
@@ -178,29 +178,15 @@ class PytorchKineto:
     versions = "torch 1.9 and later; CPU, CUDA, ROCm, XPU"
     clock = ClockDomain("PyTorch profiler time", Zero.UNKNOWN, Run.WALL, 1)
     layer = Layer.FRAMEWORK
-    marks = FormatMarks(
-        GPU_LAUNCHES,
-        GPU_FLOWS,
-        libraries=r"libtorch|torch_cpu|torch_cuda|libc10|/torch/lib/",
-        shapes=("Input Dims", "Input dims"),
-        steps=r"ProfilerStep#\d+",
-        asides=("Trace", "gpu_user_annotation"),
-        memory=r"Total (?:Allocated|Reserved) \(.*\)",
-        counts=CountMarks(
-            ("cuda_profiler_range",),
-            r"\w+__\w+\.sum|kineto__\w+",
-            others=cupti.NO_COUNTS,
-        ),
-        unmeasured="|".join((*_ON_DEVICE, "cuda_runtime", "cuda_driver", "Runtime")),
-        early_at_zero=True,
-    )
     record = "with torch.profiler.profile() as prof: ...; prof.export_chrome_trace(FILE)"
+    skips = (EMPTY_EVENT,)
+
+    line_up = "Nothing is needed: baseTimeNanoseconds (torch 2.4+) or microseconds since 1970 put it on the wall clock."
     with_perf = (
         "# In run.py: as above, with 'kineto.json' as FILE. In a terminal:\n"
         "perf record -k CLOCK_MONOTONIC -F 999 -g -o perf.data -- python -X perf run.py\n"
         "traceconv report kineto.json perf.data -O symbols=true --same-machine --section layers"
     )
-    line_up = "Nothing is needed: baseTimeNanoseconds (torch 2.4+) or microseconds since 1970 put it on the wall clock."
     becomes = (
         ("CPU operators, runtime calls, python functions, annotations", "slices on their threads"),
         ("kernels, copies, memsets", "slices on the streams of their device, lanes where they overlap"),
@@ -219,10 +205,25 @@ class PytorchKineto:
         ),
         ("kernels of NCCL, RCCL and HCCL, annotations of gloo", "also checked against those of other ranks in a merge"),
     )
-    skips = (EMPTY_EVENT,)
     lost = (
         "Flows of which only one end was recorded are not drawn. Calls that start no work have such flows.",
         "Kernels, copies and operators whose times or starts could not be collected (ts 0) are counted, and not drawn.",
+    )
+    marks = FormatMarks(
+        GPU_LAUNCHES,
+        GPU_FLOWS,
+        libraries=r"libtorch|torch_cpu|torch_cuda|libc10|/torch/lib/",
+        shapes=("Input Dims", "Input dims"),
+        steps=r"ProfilerStep#\d+",
+        asides=("Trace", "gpu_user_annotation"),
+        memory=r"Total (?:Allocated|Reserved) \(.*\)",
+        counts=CountMarks(
+            ("cuda_profiler_range",),
+            r"\w+__\w+\.sum|kineto__\w+",
+            others=cupti.NO_COUNTS,
+        ),
+        unmeasured="|".join((*_ON_DEVICE, "cuda_runtime", "cuda_driver", "Runtime")),
+        early_at_zero=True,
     )
 
     def sniff(self, head: Head) -> Match:

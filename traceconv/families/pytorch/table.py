@@ -20,17 +20,17 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, ClassVar
+from typing import Any
 
 import msgspec
 
 from traceconv.families.common.text_lines import TextLines
 from traceconv.families.common.text_tables import NO_TIMELINE, OpenTables, text_of_line
-from traceconv.families.importer import Match
+from traceconv.families.importer import Importer, Match
 from traceconv.io.shown import Counted
 from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
-from traceconv.model.clocks import NO_TIME, ClockDomain
+from traceconv.model.clocks import NO_TIME
 from traceconv.model.diagnostics import LINES, TABLE_HEADINGS, absent, lost, noted, skipped
 from traceconv.model.marks import FormatMarks, TotalsMarks
 from traceconv.model.numbers import MS, NS, US, S, decimal, double, parse_ns, whole
@@ -307,20 +307,30 @@ class _Reader:
 
 
 @dataclass(frozen=True)
-class PytorchTable:
+class PytorchTable(Importer):
     """Importer of the tables that the PyTorch profiler prints."""
 
-    name: ClassVar[str] = "pytorch-table"
-    title: ClassVar[str] = "PyTorch profiler table (key_averages().table())"
-    url: ClassVar[str] = "https://docs.pytorch.org/tutorials/recipes/recipes/profiler_recipe.html"
-    versions: ClassVar[str] = "torch 1.4 to 2.13; CPU and devices, memory, operations, shapes, stacks"
-    clock: ClassVar[ClockDomain] = NO_TIME
-    record: ClassVar[str] = "with torch.profiler.profile() as prof: ...; print(prof.key_averages().table())"
-    becomes: ClassVar[tuple[tuple[str, str], ...]] = (
+    name = "pytorch-table"
+    title = "PyTorch profiler table (key_averages().table())"
+    url = "https://docs.pytorch.org/tutorials/recipes/recipes/profiler_recipe.html"
+    versions = "torch 1.4 to 2.13; CPU and devices, memory, operations, shapes, stacks"
+    clock = NO_TIME
+    record = "with torch.profiler.profile() as prof: ...; print(prof.key_averages().table())"
+    skips = (OTHER_LINE,)
+
+    line_up = (
+        "There are no times to align. Merged with the trace of the same run (export_chrome_trace), it is "
+        "shown under its process."
+    )
+    becomes = (
         ("row", "instant without a time, with times in ns, memory in bytes and the rest of its columns as args"),
         ("table", "track"),
         ("lines of a call stack below a row", "arg `stack`"),
         ("Self CPU time total and the like below a table", "metadata"),
+    )
+    lost = (
+        "PyTorch prints 100 rows by default, and does not say how many it left out.",
+        "Names, shapes and paths are cut to the width of their column; times have three decimals of their unit.",
     )
     marks = FormatMarks(
         totals=TotalsMarks(
@@ -333,15 +343,6 @@ class PytorchTable:
             joined=(r"ProfilerStep#\d+", "ProfilerStep*"),
             as_slices=True,
         )
-    )
-    skips = (OTHER_LINE,)
-    lost: ClassVar[tuple[str, ...]] = (
-        "PyTorch prints 100 rows by default, and does not say how many it left out.",
-        "Names, shapes and paths are cut to the width of their column; times have three decimals of their unit.",
-    )
-    line_up: ClassVar[str] = (
-        "There are no times to align. Merged with the trace of the same run (export_chrome_trace), it is "
-        "shown under its process."
     )
 
     def sniff(self, head: Head) -> Match:

@@ -27,7 +27,7 @@ from traceconv.families.chrome.event import Event, members_of
 from traceconv.families.chrome.events import EMPTY_EVENT, ChromeEvents
 from traceconv.families.chrome.json_reader import ChromeReader
 from traceconv.families.common.collective_kernels import declare_kernels
-from traceconv.families.importer import Match
+from traceconv.families.importer import Importer, Match
 from traceconv.families.tensorflow.xplane import DEVICE, HOST, STEP_ARGS, Timeline
 from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
@@ -48,7 +48,7 @@ _INTEGER = re.compile(r"0|-?[1-9][0-9]{0,19}")
 
 
 @dataclass(frozen=True)
-class TensorflowProfiler:
+class TensorflowProfiler(Importer):
     """Importer of trace viewer files of TensorFlow and JAX."""
 
     name = "tensorflow-profiler"
@@ -57,11 +57,12 @@ class TensorflowProfiler:
     versions = "TensorFlow 2.x, JAX; also perfetto_trace.json of JAX and exports of xprof"
     clock = ClockDomain("profiler session time", Zero.RUN_START, Run.WALL, 1)
     layer = Layer.FRAMEWORK
-    marks = FormatMarks(libraries="tensorflow", devices=XLA_DEVICES, step_args=STEP_ARGS)
     record = (
         "tf.profiler.experimental.start(DIR) and stop(), or the context jax.profiler.trace(DIR); "
         "then xprof converts DIR/plugins/profile/TIME/HOST.xplane.pb (JAX writes HOST.trace.json.gz beside it)"
     )
+    skips = (EMPTY_EVENT,)
+
     line_up = (
         "The file does not state when it was recorded. The .xplane.pb beside it mostly does: merge that "
         "instead, or use --offset."
@@ -74,8 +75,8 @@ class TensorflowProfiler:
         ("the arg flow", "flow from its producer to each consumer"),
         ("numbers in args, which are text in the file", "arg as number"),
     )
-    skips = (EMPTY_EVENT,)
     lost = ("The exporter stops silently after 1,000,000 events.",)
+    marks = FormatMarks(libraries="tensorflow", devices=XLA_DEVICES, step_args=STEP_ARGS)
 
     def form(self, head: Head) -> Form:
         """Return which form of a recording a file is: trace.json, or perfetto_trace.json, which JAX makes of it."""

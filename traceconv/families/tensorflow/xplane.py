@@ -45,7 +45,7 @@ from traceconv.families.common.wire_reader import (
     unsigned,
     whole_part,
 )
-from traceconv.families.importer import Match
+from traceconv.families.importer import Importer, Match
 from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import REALTIME, ClockDomain, ClockSnapshot, Run, Zero, looks_like_unix_time
@@ -142,7 +142,7 @@ class Timeline:
 
 
 @dataclass(frozen=True)
-class Xplane:
+class Xplane(Importer):
     """Importer of XSpaces."""
 
     name = "xplane"
@@ -151,11 +151,12 @@ class Xplane:
     versions = "TensorFlow 2.x, JAX, XLA"
     clock = ClockDomain("profiler session time", Zero.RUN_START, Run.WALL, 1)
     layer = Layer.FRAMEWORK
-    marks = FormatMarks(libraries="tensorflow", devices=XLA_DEVICES, step_args=STEP_ARGS)
     record = (
         "tf.profiler.experimental.start(DIR) and stop(), or the context jax.profiler.trace(DIR); "
         "the file is DIR/plugins/profile/TIME/HOST.xplane.pb"
     )
+    skips = (BYTES,)
+
     line_up = (
         "TensorFlow 2.18 and JAX write the start of the profile on the wall clock: nothing is needed. Older "
         "files need --offset."
@@ -172,12 +173,12 @@ class Xplane:
         ("profile_start_time", "clock snapshot with the wall clock"),
         ("stats of planes, host names", "metadata"),
     )
-    skips = (BYTES,)
     lost = (
         "Picoseconds are rounded to nanoseconds.",
         "Stats that hold bytes (HLO modules) are left out.",
         "The file does not hold what xprof computes from the events (regions of thread pools, op statistics).",
     )
+    marks = FormatMarks(libraries="tensorflow", devices=XLA_DEVICES, step_args=STEP_ARGS)
 
     def form(self, head: Head) -> Form:
         """Return the first form of a recording: the recording itself."""

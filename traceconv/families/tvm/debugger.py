@@ -32,14 +32,14 @@ from collections import Counter, defaultdict, deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, ClassVar
+from typing import Any
 
 import msgspec
 
 from traceconv.errors import UsageError
 from traceconv.families.common.local_time import date_option, local_ns, local_time, zone_of, zone_option
 from traceconv.families.common.text_lines import TextLines
-from traceconv.families.importer import Match, option
+from traceconv.families.importer import Importer, Match, option
 from traceconv.families.tvm import graph, text
 from traceconv.families.tvm.graph import Dump
 from traceconv.io.shown import Counted
@@ -570,9 +570,20 @@ def _order(table: Table, dump: Dump | None, places: list[int] | None) -> tuple[S
 
 
 @dataclass(frozen=True)
-class TvmDebugger:
+class TvmDebugger(Importer):
     """Importer of the tables and measurement lines of the TVM debugger."""
 
+    name = "tvm-debugger"
+    title = "TVM debugger table (standard output) and measurement lines"
+    url = "https://tvm.apache.org/docs/v0.16.0/arch/debugger.html"
+    versions = "0.5 to 0.19: all variants of the columns, single measurements, dump folder"
+    clock = NO_CLOCK
+    layer = Layer.FRAMEWORK
+    record = (
+        "python run.py > tvm.log 2>&1  # run.py calls "
+        "debug_executor.create(lib.get_graph_json(), lib, dev, dump_root='dump').run()"
+    )
+    skips = (text.OTHER_LINE,)
     dump: str = option(
         "",
         "the dump folder (`dump_root`) or its graph file; without it, the one beside the log is used if it fits.",
@@ -580,20 +591,11 @@ class TvmDebugger:
     date: str = option("", "the day of the first Start Time (0.5), as 2018-10-26: the table has times of day only.")
     utc_offset: str = option("", "the time zone of the machine that recorded, as +02:00; for `date`.")
 
-    name: ClassVar[str] = "tvm-debugger"
-    title: ClassVar[str] = "TVM debugger table (standard output) and measurement lines"
-    url: ClassVar[str] = "https://tvm.apache.org/docs/v0.16.0/arch/debugger.html"
-    versions: ClassVar[str] = "0.5 to 0.19: all variants of the columns, single measurements, dump folder"
-    clock: ClassVar[ClockDomain] = NO_CLOCK
-    layer: ClassVar[Layer] = Layer.FRAMEWORK
-    marks: ClassVar[FormatMarks] = FormatMarks(
-        libraries="libtvm", shapes=("shape",), several=SeveralMarks(r".* / .* \(synthetic\)", means=True)
+    line_up = (
+        "Tables have no clock: place one with --offset or --anchor. Those of 0.5 have the local time of day: "
+        "--date FILE=2018-10-26 --tz FILE=+02:00 puts them on the wall clock."
     )
-    record: ClassVar[str] = (
-        "python run.py > tvm.log 2>&1  # run.py calls "
-        "debug_executor.create(lib.get_graph_json(), lib, dev, dump_root='dump').run()"
-    )
-    becomes: ClassVar[tuple[tuple[str, str], ...]] = (
+    becomes = (
         ("row of the table", "slice of its mean time, in order of execution if graph or measurement lines tell it"),
         ("row with Start Time and End Time (0.5)", "slice between them"),
         ("measurement lines (Op #, Iteration)", "args of the row; slices if the log has no table"),
@@ -601,15 +603,13 @@ class TvmDebugger:
         ("output_tensors.params beside the log", "args and metadata: names, shapes, dtypes, sizes"),
         ("Total_time", "metadata; compared with the sum of the rows"),
     )
-    skips = (text.OTHER_LINE,)
-    lost: ClassVar[tuple[str, ...]] = (
+    lost = (
         "Since 0.6 the table has only mean times. It is not known when a node ran, and positions are synthetic.",
         "Start Time and End Time have no date and no time zone.",
         "The data of output tensors is never read.",
     )
-    line_up: ClassVar[str] = (
-        "Tables have no clock: place one with --offset or --anchor. Those of 0.5 have the local time of day: "
-        "--date FILE=2018-10-26 --tz FILE=+02:00 puts them on the wall clock."
+    marks = FormatMarks(
+        libraries="libtvm", shapes=("shape",), several=SeveralMarks(r".* / .* \(synthetic\)", means=True)
     )
 
     def sniff(self, head: Head) -> Match:

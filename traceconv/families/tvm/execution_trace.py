@@ -18,7 +18,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from json import JSONDecoder
-from typing import Any, ClassVar
+from typing import Any
 
 from msgspec import Struct
 
@@ -26,7 +26,7 @@ from traceconv.families.chrome import document
 from traceconv.families.chrome.event import Event
 from traceconv.families.chrome.events import EMPTY_EVENT, ChromeEvents
 from traceconv.families.chrome.json_reader import ChromeReader
-from traceconv.families.importer import Match, option
+from traceconv.families.importer import Importer, Match, option
 from traceconv.families.tvm import graph
 from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
@@ -109,35 +109,33 @@ class _NodeEvents(ChromeEvents):
 
 
 @dataclass(frozen=True)
-class TvmExecutionTrace:
+class TvmExecutionTrace(Importer):
     """Importer of the execution trace of the TVM debugger."""
 
+    name = "tvm-execution-trace"
+    title = "TVM debugger execution trace (_tvmdbg_execution_trace.json)"
+    url = "https://tvm.apache.org/docs/v0.16.0/arch/debugger.html"
+    versions = "0.6 to 0.19"
+    clock = NO_CLOCK
+    layer = Layer.FRAMEWORK
+    record = "debug_executor.create(lib.get_graph_json(), lib, dev, dump_root='dump').run()"
+    skips = (EMPTY_EVENT, PARAMETER)
     dump: str = option(
         "",
         "the dump folder (`dump_root`) or its graph file; without it, the one beside the input is used if it fits.",
     )
 
-    name: ClassVar[str] = "tvm-execution-trace"
-    title: ClassVar[str] = "TVM debugger execution trace (_tvmdbg_execution_trace.json)"
-    url: ClassVar[str] = "https://tvm.apache.org/docs/v0.16.0/arch/debugger.html"
-    versions: ClassVar[str] = "0.6 to 0.19"
-    clock: ClassVar[ClockDomain] = NO_CLOCK
-    layer: ClassVar[Layer] = Layer.FRAMEWORK
-    marks: ClassVar[FormatMarks] = FormatMarks(
-        libraries="libtvm", several=SeveralMarks(r".* / .* \(synthetic\)", means=True)
-    )
-    record: ClassVar[str] = "debug_executor.create(lib.get_graph_json(), lib, dev, dump_root='dump').run()"
-    becomes: ClassVar[tuple[tuple[str, str], ...]] = (
+    line_up = "The file has no clock: place it with --offset or --anchor."
+    becomes = (
         ("node (B and E)", "slice of its mean time, in order of execution"),
         ("graph dump beside the trace", "args (op, inputs, shape, dtype, storage_id), flows from producer to consumer"),
         ("output_tensors.params beside the trace", "args and metadata: names, shapes, dtypes, sizes"),
     )
-    skips = (EMPTY_EVENT, PARAMETER)
-    lost: ClassVar[tuple[str, ...]] = (
+    lost = (
         "The positions in the file are sums of means: it is not known when a node ran.",
         "Parameters of the graph, which have no length, are left out.",
     )
-    line_up: ClassVar[str] = "The file has no clock: place it with --offset or --anchor."
+    marks = FormatMarks(libraries="libtvm", several=SeveralMarks(r".* / .* \(synthetic\)", means=True))
 
     def sniff(self, head: Head) -> Match:
         """Return YES when the first events are nodes: B and E of one name in turn, end to end from 0, pid and tid 1."""

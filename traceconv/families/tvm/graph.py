@@ -29,17 +29,17 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
 from traceconv.errors import InputError, MalformedInput, UsageError
-from traceconv.families.importer import Match
+from traceconv.families.importer import Importer, Match
 from traceconv.families.tvm.output_tensors import Tensor, node_of, read_listing, summary
 from traceconv.io.shown import Counted
 from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
-from traceconv.model.clocks import NO_TIME, ClockDomain
+from traceconv.model.clocks import NO_TIME
 from traceconv.model.diagnostics import absent, lost
 from traceconv.model.numbers import MAX_DEPTH, flatten
 from traceconv.model.trace import SliceId
@@ -380,22 +380,21 @@ def _mark_of_graph(head: Head) -> str:
 
 
 @dataclass(frozen=True)
-class TvmGraph:
+class TvmGraph(Importer):
     """Importer of TVM graphs."""
 
-    name: ClassVar[str] = "tvm-graph"
-    title: ClassVar[str] = "TVM graph (_tvmdbg_graph_dump.json)"
-    url: ClassVar[str] = "https://tvm.apache.org/docs/v0.16.0/arch/debugger.html"
-    versions: ClassVar[str] = "0.5 to 0.19: as an object, and as JSON in a JSON string"
-    clock: ClassVar[ClockDomain] = NO_TIME
-    record: ClassVar[str] = "debug_executor.create(lib.get_graph_json(), lib, dev, dump_root='dump').run()"
-    becomes: ClassVar[tuple[tuple[str, str], ...]] = (
-        ("node", "row of a table without a timeline: function, inputs, shape, dtype, storage_id, attributes"),
-    )
-    lost: ClassVar[tuple[str, ...]] = ()
-    line_up: ClassVar[str] = (
+    name = "tvm-graph"
+    title = "TVM graph (_tvmdbg_graph_dump.json)"
+    url = "https://tvm.apache.org/docs/v0.16.0/arch/debugger.html"
+    versions = "0.5 to 0.19: as an object, and as JSON in a JSON string"
+    clock = NO_TIME
+    record = "debug_executor.create(lib.get_graph_json(), lib, dev, dump_root='dump').run()"
+
+    line_up = (
         "Leave it in the folder of the debugger's table or execution trace: these read it themselves, and show flows."
     )
+    becomes = (("node", "row of a table without a timeline: function, inputs, shape, dtype, storage_id, attributes"),)
+    lost = ()
 
     def sniff(self, head: Head) -> Match:
         """Return YES for nodes with the names of TVM; MXNet writes graphs with the same outline."""

@@ -19,16 +19,16 @@ from __future__ import annotations
 import re
 import struct
 from dataclasses import dataclass
-from typing import IO, Any, ClassVar
+from typing import IO, Any
 
 import msgspec
 
 from traceconv.errors import MalformedInput
-from traceconv.families.importer import Match
+from traceconv.families.importer import Importer, Match
 from traceconv.io.shown import Counted
 from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
-from traceconv.model.clocks import NO_TIME, ClockDomain
+from traceconv.model.clocks import NO_TIME
 from traceconv.model.diagnostics import lost
 from traceconv.model.numbers import whole_or_text
 
@@ -200,23 +200,22 @@ def node_of(name: str) -> tuple[int | str, str]:
 
 
 @dataclass(frozen=True)
-class TvmOutputTensors:
+class TvmOutputTensors(Importer):
     """Importer of files of TVM tensors."""
 
-    name: ClassVar[str] = "tvm-output-tensors"
-    title: ClassVar[str] = "TVM debugger output tensors (output_tensors.params)"
-    url: ClassVar[str] = "https://tvm.apache.org/docs/v0.16.0/arch/debugger.html"
-    versions: ClassVar[str] = "0.5 to 0.19; any file of tvm.runtime.save_param_dict"
-    clock: ClassVar[ClockDomain] = NO_TIME
-    record: ClassVar[str] = "debug_executor.create(lib.get_graph_json(), lib, dev, dump_root='dump').run()"
-    becomes: ClassVar[tuple[tuple[str, str], ...]] = (
-        ("tensor", "row of a table without a timeline: node, output, shape, dtype, device, bytes"),
-    )
-    lost: ClassVar[tuple[str, ...]] = ("The data of the tensors is never read.",)
-    line_up: ClassVar[str] = (
+    name = "tvm-output-tensors"
+    title = "TVM debugger output tensors (output_tensors.params)"
+    url = "https://tvm.apache.org/docs/v0.16.0/arch/debugger.html"
+    versions = "0.5 to 0.19; any file of tvm.runtime.save_param_dict"
+    clock = NO_TIME
+    record = "debug_executor.create(lib.get_graph_json(), lib, dev, dump_root='dump').run()"
+
+    line_up = (
         "Leave it in the folder of the debugger's table or execution trace: these read it themselves, if the "
         "graph is there."
     )
+    becomes = (("tensor", "row of a table without a timeline: node, output, shape, dtype, device, bytes"),)
+    lost = ("The data of the tensors is never read.",)
 
     def sniff(self, head: Head) -> Match:
         """Return YES for the magic number."""

@@ -23,11 +23,11 @@ https://tvm.apache.org/docs/v0.16.0/reference/api/python/runtime.html (tvm.runti
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import msgspec
 
-from traceconv.families.importer import Match
+from traceconv.families.importer import Importer, Match
 from traceconv.families.tvm import report as reports
 from traceconv.families.tvm import text
 from traceconv.families.tvm.report import COUNT, DEVICE, DURATION, NAME, PERCENT, Call, Cell, Report
@@ -223,25 +223,19 @@ def _args(call: Call) -> dict[str, Any]:
 
 
 @dataclass(frozen=True)
-class TvmProfile:
+class TvmProfile(Importer):
     """Importer of profiling reports of TVM."""
 
-    name: ClassVar[str] = "tvm-profile"
-    title: ClassVar[str] = "TVM profiling report (text table, CSV, JSON)"
-    url: ClassVar[str] = "https://tvm.apache.org/docs/v0.16.0/reference/api/python/runtime.html"
-    versions: ClassVar[str] = (
-        "0.8 to 0.23: graph executor, Relay VM, Relax VM; VM profiler of 0.6 and 0.7; numbers of any locale"
-    )
-    clock: ClassVar[ClockDomain] = NO_CLOCK
-    marks: ClassVar[FormatMarks] = FormatMarks(
-        shapes=("Argument Shapes",),
-        libraries="libtvm",
-        sums=SumMarks(("call",), "count"),
-        # Columns of PAPI, and those of the roofline analysis that are sums.
-        counts=CountMarks(("call",), r"\w+::.+|PAPI_\w+|Estimated FLOPs|Loaded Bytes"),
-    )
-    record: ClassVar[str] = "open('report.json', 'w').write(module.profile(**inputs).json())"
-    with_perf: ClassVar[str] = (
+    name = "tvm-profile"
+    title = "TVM profiling report (text table, CSV, JSON)"
+    url = "https://tvm.apache.org/docs/v0.16.0/reference/api/python/runtime.html"
+    versions = "0.8 to 0.23: graph executor, Relay VM, Relax VM; VM profiler of 0.6 and 0.7; numbers of any locale"
+    clock = NO_CLOCK
+    record = "open('report.json', 'w').write(module.profile(**inputs).json())"
+    skips = (text.OTHER_LINE,)
+
+    line_up = "A report has no clock: place it with --offset or --anchor."
+    with_perf = (
         "# A report has no times that samples of perf could lie in. TVM counts itself, if it was built from source "
         "with USE_PAPI, and if the CPU's counters are there. Wheels on PyPI are not: 0.25 to 0.27 have no profiler.\n"
         "# In run.py, with module and dev as TVM's guide for its profiler has them:\n"
@@ -252,18 +246,23 @@ class TvmProfile:
         "python run.py\n"
         "traceconv report report.json --section layers"
     )
-    becomes: ClassVar[tuple[tuple[str, str], ...]] = (
+    becomes = (
         ("call, or row of Count calls", "slice of its duration on the track of its device, in the order of the report"),
         ("hardware counters, roofline columns", "counters, if the calls are in order; args in any case"),
         ("Sum, Total, device_metrics", "totals without a timeline"),
         ("Configuration", "metadata and description"),
     )
-    skips = (text.OTHER_LINE,)
-    lost: ClassVar[tuple[str, ...]] = (
+    lost = (
         "It is not known which calls contain others (Relax VM).",
         "The text does not hold the single calls of a row with Count above 1, nor their order. JSON and CSV have both.",
     )
-    line_up: ClassVar[str] = "A report has no clock: place it with --offset or --anchor."
+    marks = FormatMarks(
+        shapes=("Argument Shapes",),
+        libraries="libtvm",
+        sums=SumMarks(("call",), "count"),
+        # Columns of PAPI, and those of the roofline analysis that are sums.
+        counts=CountMarks(("call",), r"\w+::.+|PAPI_\w+|Estimated FLOPs|Loaded Bytes"),
+    )
 
     def form(self, head: Head) -> Form:
         """Return which form of a recording a file is: CSV lacks the configuration of JSON, text the calls."""

@@ -32,14 +32,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import msgspec
 
 from traceconv.families.common.report_csv import fields_of, find_decimal_mark, number_of
 from traceconv.families.common.text_lines import TextLines
 from traceconv.families.common.text_tables import NO_TIMELINE, text_of_line
-from traceconv.families.importer import Match, option
+from traceconv.families.importer import Importer, Match, option
 from traceconv.families.vtune import external
 from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
@@ -519,39 +519,30 @@ def _indented(text: str, report: Report) -> tuple[int, list[str]]:
 
 
 @dataclass(frozen=True)
-class Vtune:
+class Vtune(Importer):
     """Reports of VTune, and external data."""
 
+    name = "vtune"
+    title = "Intel VTune Profiler: timeline, hotspots and call trees as text or CSV, external data"
+    url = "https://www.intel.com/content/www/us/en/docs/vtune-profiler/user-guide/2025-1/overview.html"
+    versions = "reports of 2017 to 2025 as text and CSV, external data with any clock"
+    clock = RUN_CLOCK
+    record = (
+        "vtune -collect hotspots -r result -- ./app && "
+        "vtune -r result -report timeline -report-knob column-by=CPUTime -report-knob bin-count=1000 -format csv "
+        "-csv-delimiter comma -report-output timeline.csv"
+    )
+    skips = (external.FOREIGN_LINE, OTHER_LINE)
     frequency_hz: int | None = option(
         None,
         "for external data in ticks (QPC, TSC): how many of them a second has; the file does not say it.",
     )
 
-    name: ClassVar[str] = "vtune"
-    title: ClassVar[str] = "Intel VTune Profiler: timeline, hotspots and call trees as text or CSV, external data"
-    url: ClassVar[str] = "https://www.intel.com/content/www/us/en/docs/vtune-profiler/user-guide/2025-1/overview.html"
-    versions: ClassVar[str] = "reports of 2017 to 2025 as text and CSV, external data with any clock"
-    clock: ClassVar[ClockDomain] = RUN_CLOCK
-    #: CPU time; that of a function is without the functions that it calls.
-    marks: ClassVar[FormatMarks] = FormatMarks(
-        totals=TotalsMarks(
-            total=("CPU Time:Total (s)",),
-            own=("CPU Time (s)", "CPU Time:Self (s)"),
-            unit_ns=10**9,
-            nested=("level",),
-        ),
-        several=SeveralMarks(r"(?:.* / )?Call tree \(synthetic\)", means=False),
-    )
-    record: ClassVar[str] = (
-        "vtune -collect hotspots -r result -- ./app && "
-        "vtune -r result -report timeline -report-knob column-by=CPUTime -report-knob bin-count=1000 -format csv "
-        "-csv-delimiter comma -report-output timeline.csv"
-    )
-    line_up: ClassVar[str] = (
+    line_up = (
         "The timeline counts from the start of the collection. `vtune -report summary` prints that start to the "
         "second: use it with --offset. External data in UTC is on the wall clock."
     )
-    becomes: ClassVar[tuple[tuple[str, str], ...]] = (
+    becomes = (
         ("bin of the timeline report", "value of a counter for each metric and group"),
         (
             "row of a call tree (Function Stack)",
@@ -563,14 +554,20 @@ class Vtune:
         ("external frame", "slice on the track Frames"),
         ("external counter", "counter; of a running total, its increases"),
     )
-    skips = (external.FOREIGN_LINE, OTHER_LINE)
-    lost: ClassVar[tuple[str, ...]] = (
+    lost = (
         "Reports other than the timeline hold no times; the resolution of the timeline is its bins.",
         "Single samples, calls and states of threads are only in the result folder, whose format is closed.",
     )
-    unrecorded = (
-        "VTune could not be installed, and no whole public report was found. "
-        "Goldens are made by hand after the sources in docs/formats.md."
+    unrecorded = "VTune could not be installed, and no whole public report was found."
+    #: CPU time; that of a function is without the functions that it calls.
+    marks = FormatMarks(
+        totals=TotalsMarks(
+            total=("CPU Time:Total (s)",),
+            own=("CPU Time (s)", "CPU Time:Self (s)"),
+            unit_ns=10**9,
+            nested=("level",),
+        ),
+        several=SeveralMarks(r"(?:.* / )?Call tree \(synthetic\)", means=False),
     )
 
     def sniff(self, head: Head) -> Match:
