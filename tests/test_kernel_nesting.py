@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import random
-from types import SimpleNamespace
-from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -13,8 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.kernels import using, variants
-from traceconv.answers.operations import _outermost
-from traceconv.answers.slice_tables import SliceTable, nesting_of
+from traceconv.answers.slice_tables import nesting_of
 from traceconv.model import layout as lanes
 from traceconv.model.trace import Slices
 
@@ -81,11 +77,9 @@ def test_rows_outside_of_the_columns() -> None:
 
 
 @settings(deadline=None)
-@given(ROWS, st.sampled_from([np.int32, np.int64]), st.randoms())
-def test_nesting_and_the_outermost_of_a_group(
-    rows: list[tuple[int, int, int, int]], dtype: type[np.signedinteger[Any]], rng: random.Random
-) -> None:
-    """The kernel and Python find the same parents, depths, self times, and slices inside none of their group."""
+@given(ROWS)
+def test_nesting(rows: list[tuple[int, int, int, int]]) -> None:
+    """The kernel and Python find the same parents, depths and self times."""
     rows.sort(key=lambda row: (row[0], row[1], -row[2]))
     slices = _slices(rows)
     nested = []  # those of the first lane of each track
@@ -96,23 +90,17 @@ def test_nesting_and_the_outermost_of_a_group(
             row for row, lane in zip(at, lanes._assign(slices.ts[at], ends, 0).lane.tolist(), strict=True) if lane == 0
         ]
     slices = _slices([rows[row] for row in nested])
-    large = rng.choice([2, 1 << 30])
-    codes = np.array([rng.choice([0, 1, large]) for _ in nested], dtype)
-    timed = np.flatnonzero([rng.random() < 0.7 for _ in nested])
     results = []
     for module in (*variants("nesting").values(), None):
         with using("nesting", module):
             nesting = nesting_of(slices)
-            found = _outermost(cast(SliceTable, SimpleNamespace(nesting=nesting)), codes, timed)
-        columns = (nesting.parent, nesting.depth, nesting.self_ns, found)
+        columns = (nesting.parent, nesting.depth, nesting.self_ns)
         results.append([(column.dtype, column.tolist()) for column in columns])
     assert all(result == results[0] for result in results)
 
 
-def test_groups_outside_of_the_columns() -> None:
+def test_columns_of_different_lengths() -> None:
     none, zeros = np.full(2, -1, np.int32), np.zeros(2, np.int64)
     for kernel in variants("nesting").values():
-        with pytest.raises(IndexError):
-            kernel.outermost(none, zeros + 1, np.ones(2, np.uint8), np.zeros(1, np.int32), np.ones(2, np.uint8))
         with pytest.raises(ValueError, match="lengths"):
             kernel.nesting(none, zeros, zeros, none, none[:1].copy(), zeros.copy())

@@ -1,8 +1,8 @@
 """Find the compiled modules: the loops that see every byte, of some importers and writers and of the model.
 
 They lie beside the Python modules that use them, in Cython, and know bytes, arrays and integers only. Plain Python does
-the same, only slower, and decides what is right. It handles what a compiled module leaves to it. It handles everything
-where no C compiler was there when the package was built: `COMPILED` is False then. Setting TRACECONV_KERNEL to off (or
+the same, only slower, and is the specification. It handles what a compiled module leaves to it, and everything where no
+C compiler was there when the package was built: `COMPILED` is False then. Setting TRACECONV_KERNEL to off (or
 0, no, false) has the same effect.
 
 Callers get a module from `kernel.module` at each use and keep no reference to it, so that tests can replace it.

@@ -10,7 +10,6 @@ from itertools import compress
 import numpy as np
 import numpy.typing as npt
 
-from traceconv import kernel
 from traceconv.answers.section import Cell, Column, Section, Unit, place_of
 from traceconv.answers.slice_tables import NO_PARENT, Rows, SliceTable
 from traceconv.errors import UsageError
@@ -41,8 +40,6 @@ Codes = I32 | I64
 #: The keys that operations can be grouped by, besides `arg:KEY`.
 KEYS = ("name", "category", "track", "thread", "process", "rank", "input", "shape")
 _ARG = "arg:"
-#: So many groups have a number each in memory, whether they occur or not.
-_MOST_GROUPS = 1 << 20
 
 
 def operations(table: SliceTable, by: Sequence[str] = ("name",), sort: str = "") -> Section:
@@ -212,17 +209,6 @@ def _outermost(table: SliceTable, codes: Codes, timed: Rows) -> np.ndarray[tuple
     counted = np.zeros(len(codes), bool)
     counted[timed] = True
     outermost = np.ones(len(codes), bool)
-    compiled = kernel.module("nesting")
-    if compiled is not None:
-        groups = int(np.max(codes, initial=0)) + 1
-        if groups > max(_MOST_GROUPS, len(codes)):  # few of the combinations of several keys occur
-            known, codes = np.unique(codes, return_inverse=True)
-            groups = len(known)
-        numbers = codes.astype(np.int64, copy=False)
-        compiled.outermost(
-            parent, numbers, counted.view(np.uint8), np.zeros(groups, np.int32), outermost.view(np.uint8)
-        )
-        return outermost
     for rows in chunks(len(codes)):
         above, inner = parent[rows], np.arange(rows.start, rows.stop)
         while np.any(some := above != NO_PARENT):

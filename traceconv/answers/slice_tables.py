@@ -136,8 +136,7 @@ class Nesting(Struct, frozen=True):
 def nesting_of(slices: Slices) -> Nesting:
     """Return the nesting of slices that are sorted by track and start, longer first, and nested.
 
-    A slice of duration 0 contains none, and a slice that starts at the end of another one is not inside it. Rows are
-    nested in chunks, which takes little memory beside the result.
+    A slice of duration 0 contains none, and a slice that starts at the end of another one is not inside it.
     """
     count = len(slices.ts)
     parent = np.full(count, NO_PARENT, np.int32 if count < _SMALL else np.int64)
@@ -145,50 +144,24 @@ def nesting_of(slices: Slices) -> Nesting:
     self_ns = np.array(slices.dur, np.int64)
     compiled = kernel.module("nesting")
     if compiled is not None:
-        columns = map(np.ascontiguousarray, (slices.track, slices.ts, slices.dur))
-        compiled.nesting(*columns, parent, depth, self_ns)
+        contiguous = map(np.ascontiguousarray, (slices.track, slices.ts, slices.dur))
+        compiled.nesting(*contiguous, parent, depth, self_ns)
         return Nesting(parent, depth, self_ns)
-    around = np.empty(0, np.int64)  # the slices around the first row of a chunk: with them the chunk is complete
+    open_slices: list[tuple[int, int]] = []  # rows and ends, outermost first
+    on_track = NO_TRACK
     for chunk in chunks(count):
-        rows = np.concatenate([around, np.arange(chunk.start, chunk.stop)])
-        track, ts, dur = slices.track[rows].astype(np.int64), slices.ts[rows], slices.dur[rows]
-        level, above = _levels(track, ts, dur)
-        inner = np.flatnonzero(level[len(around) :]) + len(around)
-        depth[chunk] = level[len(around) :]
-        parent[rows[inner]] = rows[above[inner]]
-        np.subtract.at(self_ns, rows[above[inner]], dur[inner])
-        if chunk.stop < count:
-            around = rows[(track == slices.track[chunk.stop]) & (ts + dur > slices.ts[chunk.stop])]
+        columns = slices.track[chunk].tolist(), slices.ts[chunk].tolist(), slices.dur[chunk].tolist()
+        for row, (track, start, dur) in enumerate(zip(*columns, strict=True), chunk.start):
+            if track != on_track:
+                on_track, open_slices = track, []
+            while open_slices and open_slices[-1][1] <= start:
+                open_slices.pop()
+            if open_slices:
+                parent[row] = open_slices[-1][0]
+                depth[row] = len(open_slices)
+                self_ns[parent[row]] -= dur
+            open_slices.append((row, start + dur))
     return Nesting(parent, depth, self_ns)
-
-
-def _levels(track: I64, ts: I64, dur: I64) -> tuple[I64, I64]:
-    """Return depth and parent of each slice; the parent is undefined at depth 0."""
-    count = len(ts)
-    rows = np.arange(count)
-    depth = rows - _ended_before(track, ts, dur)
-    # Among the rows one level higher on the track, the last one before the row is its parent.
-    lane = track * (int(np.max(depth)) + 2) + depth
-    level = np.argsort(lane, kind="stable")
-    keys = lane * count + rows
-    parent: I64 = level[np.searchsorted(keys[level], keys - count) - 1]
-    return depth, parent
-
-
-def _ended_before(track: I64, ts: I64, dur: I64) -> I64:
-    """Return, for each row, the number of earlier rows on other tracks, or that end by its start."""
-    count = len(ts)
-    order = np.lexsort((np.arange(2 * count) >= count, np.concatenate([ts + dur, ts]), np.concatenate([track, track])))
-    ends_so_far = np.cumsum(order < count)
-    ended = np.empty(count, np.int64)
-    starts = order >= count
-    ended[order[starts] - count] = ends_so_far[starts]
-    # Slices of duration 0 with the same start that do not come before a row (itself included) also end at its start.
-    opens = np.append(True, (np.diff(track) != 0) | (np.diff(ts) != 0))
-    last = np.append(np.flatnonzero(opens)[1:], count)[np.cumsum(opens) - 1]
-    empty_so_far = np.append(0, np.cumsum(dur == 0))
-    result: I64 = ended - (empty_so_far[last] - empty_so_far[:-1])
-    return result
 
 
 # -- A trace as sections see it: the slices, with cached derived columns ---------------------------------------------

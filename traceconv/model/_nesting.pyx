@@ -119,44 +119,6 @@ def nesting(
         level += 1
 
 
-def outermost(
-    const _Rows[::1] parent,
-    const int64_t[::1] group,
-    const uint8_t[::1] counted,
-    int32_t[::1] around,
-    uint8_t[::1] found,
-) -> None:
-    """Put into `found` whether each slice is inside no counted slice of its group.
-
-    Args:
-        parent: the row of the slice around each, -1 without one; it comes before the slice.
-        group: the number of the group of each slice.
-        counted: whether each slice counts.
-        around: a zero for each group.
-
-    Raises:
-        ValueError: columns of different lengths.
-        IndexError: no such group.
-    """
-    cdef Py_ssize_t row, level = 0, room = 1 << 10, count = parent.shape[0]
-    if min(group.shape[0], counted.shape[0], found.shape[0]) < count:
-        raise ValueError("columns of different lengths")
-    cdef int64_t[::1] stack = np.empty(room, np.int64)
-    for row in range(count):
-        if not 0 <= group[row] < around.shape[0]:
-            raise IndexError("no such group")
-        while level and stack[level - 1] != parent[row]:
-            level -= 1
-            around[group[stack[level]]] -= counted[stack[level]]
-        found[row] = around[group[row]] == 0
-        if level == room:
-            stack = np.resize(stack, 2 * room)
-            room *= 2
-        stack[level] = row
-        level += 1
-        around[group[row]] += counted[row]
-
-
 def innermost(
     const int64_t[::1] starts, const int64_t[::1] ends, const int64_t[::1] points, int64_t[::1] found
 ) -> None:
