@@ -30,12 +30,14 @@ FORMATS = DOCS / "formats.md"
 def formats_block() -> str:
     """Return a section of each format; `traceconv formats NAME` prints more."""
     parts = []
+    told: dict[str, str] = {}
     for name, cls in importers().items():
+        first = told.setdefault(cls.line_up, name)
         parts += [
             f"## `{name}`",
             f"[{cls.title}]({cls.url}): {cls.versions}.",
             f"**Read:** {'; '.join(what for what, _ in cls.becomes)}.",
-            f"**Clock:** {cls.clock.name}. {cls.line_up}",
+            f"**Clock:** {cls.clock.name}. {cls.line_up if first == name else f'As `{first}`.'}",
             "\n".join(f"    {line}" for line in cls.record.splitlines()),
             "\n".join(f"- {sentence}" for sentence in cls.lost),
         ]
