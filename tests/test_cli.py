@@ -29,7 +29,7 @@ from tests.make_ranks import write_ranks
 from traceconv import cli, reading
 from traceconv.cli import open_command
 from traceconv.errors import TraceconvError
-from traceconv.families.index import ALIASES
+from traceconv.families.identification import ALIASES
 from traceconv.families.perf.data import SWITCHES_TWICE
 from traceconv.families.perf.stat import UNSUPPORTED_EVENTS
 from traceconv.families.registry import formats_called, names

@@ -43,7 +43,7 @@ def refused(case: Case) -> bool:
 
 @every_importer
 def test_names_agree(cls: type[Importer]) -> None:
-    assert f"{cls.__module__}:{cls.__name__}" == f"traceconv.families.{FORMATS[cls.name].importer}"
+    assert f"{cls.__module__}:{cls.__name__}" == f"traceconv.families.{FORMATS[cls.name][0]}"
     assert IMPORTERS[cls.name] is cls
     assert re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", cls.name)
 

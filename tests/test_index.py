@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import ast
 import gzip
+import importlib
+import inspect
 import json
+import pkgutil
 import random
 import re
 import subprocess
@@ -17,11 +21,26 @@ from tests.golden import ROOT, cases
 from tests.test_conformance import CASES, IMPORTERS, heads, odd_lines
 from tests.test_saved_again import CASES as JSON_CASES
 from tests.test_saved_again import STYLES, saved
+from traceconv import families
 from traceconv.errors import AmbiguousFormat, UnrecognizedFormat
-from traceconv.families.importer import Match
-from traceconv.families.index import FORMATS, Certainty, searched
+from traceconv.families import index
+from traceconv.families.identification import Certainty, searched
+from traceconv.families.importer import Importer, Match
+from traceconv.families.index import FORMATS
 from traceconv.families.registry import answers, identify
 from traceconv.io.source import Head, Source
+
+INDEX = '''"""The index of formats: where each importer is, and what its inputs contain. Only those that fit are loaded.
+
+It repeats what the importers declare, and is written by `pytest tests/test_index.py --update-golden`.
+"""
+
+from traceconv.families.identification import FIELD_1, Certainty, Signature
+
+FORMATS = {{
+{}
+}}
+'''
 
 
 def check(head: Head, what: object) -> None:
@@ -32,8 +51,8 @@ def check(head: Head, what: object) -> None:
         assert isinstance(match, Match)
         assert match.reason
         assert "\n" not in match.reason
-        assert match.certainty <= FORMATS[name].most, (what, name)
-        assert match.certainty is Certainty.NO or FORMATS[name].fits(text), (what, name)
+        assert match.certainty <= FORMATS[name][1].most, (what, name)
+        assert match.certainty is Certainty.NO or FORMATS[name][1].fits(text), (what, name)
 
 
 def whose(source: Source) -> str | type[Exception]:
@@ -94,13 +113,44 @@ def test_json_saved_again(case: object, tmp_path: Path) -> None:
         assert found(source) == whose(source)
 
 
-def test_formats_have_classes_of_their_own() -> None:
-    assert sorted(FORMATS) == list(FORMATS), "in alphabetical order"
-    assert len({format.importer for format in FORMATS.values()}) == len(FORMATS)
-    for format in FORMATS.values():
-        for word in format.words:
-            assert word == (word.lower() if isinstance(word, bytes) else tuple(one.lower() for one in word))
-        assert format.words or format.pattern
+def declared() -> dict[str, type[Importer]]:
+    """The importers of all modules, by name, without use of the index."""
+    for module in pkgutil.walk_packages(families.__path__, f"{families.__name__}."):
+        importlib.import_module(module.name)
+    found = [cls for cls in Importer.__subclasses__() if cls.__module__.startswith(f"{families.__name__}.")]
+    assert len({cls.name for cls in found}) == len(found)
+    return {cls.name: cls for cls in sorted(found, key=lambda cls: cls.name)}
+
+
+def place_of(cls: type[Importer]) -> str:
+    return f"{cls.__module__.removeprefix(f'{families.__name__}.')}:{cls.__name__}"
+
+
+def index_text() -> str:
+    """The module of the index, with each signature as it stands in its class."""
+    rows = []
+    for name, cls in declared().items():
+        source = inspect.getsource(cls)
+        (body,) = ast.parse(source).body
+        (said,) = [line for line in body.body if isinstance(line, ast.Assign) and line.targets[0].id == "signature"]
+        rows.append(f"{name!r}: ({place_of(cls)!r}, {ast.get_source_segment(source, said.value)}),")
+    text = INDEX.format("\n".join(rows))
+    ruff = [sys.executable, "-m", "ruff", "format", "--stdin-filename", index.__file__, "-"]
+    return subprocess.run(ruff, input=text, capture_output=True, text=True, check=True, timeout=HANG_S).stdout
+
+
+def test_the_index_says_what_importers_declare(update_golden: bool) -> None:
+    if update_golden:
+        Path(index.__file__).write_text(index_text(), encoding="utf-8")
+        importlib.reload(index)
+    wanted = {name: (place_of(cls), cls.signature) for name, cls in declared().items()}
+    assert list(index.FORMATS.items()) == list(wanted.items()), f"run pytest {__file__} --update-golden"
+
+
+def test_signatures_are_not_empty_and_in_lower_case() -> None:
+    for _, signature in FORMATS.values():
+        assert signature.words == signature.words.lower()
+        assert signature.words or signature.pattern
 
 
 @pytest.mark.parametrize("name", sorted({case.format for case in cases()} - {"merge"}))
@@ -109,7 +159,7 @@ def test_few_importers_are_loaded(name: str) -> None:
     for folder in (ROOT / name).iterdir():
         (path,) = folder.glob("input.*")
         text = searched(Source(path).head(), to_end=True)
-        assert sum(format.fits(text) for format in FORMATS.values()) <= 6
+        assert sum(signature.fits(text) for _, signature in FORMATS.values()) <= 6
 
 
 def test_an_importer_that_cannot_fit_is_not_loaded() -> None:
@@ -123,4 +173,4 @@ def test_an_importer_that_cannot_fit_is_not_loaded() -> None:
     ).stdout.splitlines()
     assert name == "onednn-verbose"
     families = {one.split(".")[2] for one in modules.split() if one.startswith("traceconv.families.")}
-    assert families <= {"common", "importer", "index", "onednn", "plugins", "registry"}
+    assert families <= {"common", "identification", "importer", "index", "onednn", "plugins", "registry"}

@@ -8,7 +8,7 @@ One input is read in five steps.
 
 1. `io.source` opens and unpacks it.
 2. `io.log_collectors` removes the prefixes that log collectors put before each line.
-3. `families.index` finds the candidate formats, `families.registry` asks their importers which one it is.
+3. `families.index` has the signatures of formats, `families.registry` asks their importers which one it is.
 4. The importer reads it into a `model.builder.Builder`.
 5. The trace of the builder is laid out, shortened and validated. The traces of the processes in one log are joined.
 """
@@ -33,8 +33,8 @@ from traceconv.errors import (
     UnrecognizedFormat,
     UsageError,
 )
+from traceconv.families.identification import Certainty
 from traceconv.families.importer import Importer, Match
-from traceconv.families.index import Certainty
 from traceconv.families.outputs import writers
 from traceconv.families.registry import answer_of, configure, formats_called, identify, importer_class
 from traceconv.io import progress

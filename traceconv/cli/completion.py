@@ -36,7 +36,7 @@ def complete_files(_context: Context, _parameter: Parameter, incomplete: str) ->
 
 def complete_formats(_context: Context, _parameter: Parameter, incomplete: str) -> list[CompletionItem]:
     """Return the formats and aliases that start with a text; in FILE=FORMAT with the text after the file."""
-    from traceconv.families.index import ALIASES
+    from traceconv.families.identification import ALIASES
     from traceconv.families.registry import names
 
     file, equals, begun = incomplete.rpartition("=")

@@ -25,6 +25,7 @@ from dataclasses import dataclass, replace
 
 import msgspec
 
+from traceconv.families.identification import Signature
 from traceconv.families.importer import Importer, Match
 from traceconv.io.shown import Counted
 from traceconv.io.source import Head, Source
@@ -182,6 +183,7 @@ class ClockAnchor(Importer):
     title = "Clock readings of traceconv anchor"
     url = "https://docs.python.org/3/library/time.html#time.clock_gettime"
     versions = "version 1, of Linux and of what Python can read elsewhere"
+    signature = Signature("traceconv-anchor")
     clock = _CLOCKS["CLOCK_MONOTONIC"]
     record = "traceconv anchor -o anchor.json -- python run.py"
 

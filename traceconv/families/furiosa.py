@@ -36,6 +36,7 @@ from traceconv.families.chrome import document
 from traceconv.families.chrome.event import ABSENT, Event, members_of, text_of
 from traceconv.families.chrome.events import EMPTY_EVENT, ChromeEvents, args_of
 from traceconv.families.chrome.json_reader import ChromeReader
+from traceconv.families.identification import Signature
 from traceconv.families.importer import Importer, Match
 from traceconv.io.source import Head, Source
 from traceconv.io.spill import forget
@@ -475,6 +476,7 @@ class Furiosa(Importer):
     title = "Furiosa profiler trace (Warboy NPU)"
     url = "https://furiosa-ai.github.io/docs/latest/en/software/profiler.html"
     versions = "SDK 0.5 to 0.10; the file of the runtime and export_chrome_trace (tried without an NPU)"
+    signature = Signature('"parent_span_id" | "nux" | "npu"')
     clock = REALTIME
     record = "FURIOSA_PROFILER_OUTPUT_PATH=trace.json python run.py"
     skips = (EMPTY_EVENT,)

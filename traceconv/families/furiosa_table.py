@@ -34,6 +34,7 @@ from typing import Any
 from traceconv.families.common.report_csv import fields_of
 from traceconv.families.common.text_tables import NO_TIMELINE, text_of_line
 from traceconv.families.furiosa import EXECUTION, IDS, INDICES, WRAPPED, Span, Spans, Tracks, unwrapped, whole_number
+from traceconv.families.identification import Signature
 from traceconv.families.importer import Importer, Match, option
 from traceconv.io.shown import Counted
 from traceconv.io.source import Head, Source
@@ -607,6 +608,10 @@ class FuriosaTable(Importer):
     title = "Furiosa profiler tables (data frame as CSV, printed tables, summary)"
     url = "https://furiosa-ai.github.io/docs/latest/en/software/profiler.html"
     versions = "SDK 0.5 to 0.10; CSV, boxes of polars, columns of pandas"
+    signature = Signature(
+        "leader_device,name,cycle | inference counts | parent_span_id | ╞ | trace_id | thread.id | pe_index | "
+        "npu total | npu iowait | average elapsed(ns) | average_elapsed (ns)"
+    )
     clock = REALTIME
     record = "with profile(format=RecordFormat.PandasDataFrame) as p: ...; p.get_pandas_dataframe().to_csv(FILE)"
     skips = (OTHER_TABLE, OTHER_LINE)

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar, TypeVar
 
-from traceconv.families.index import Certainty
+from traceconv.families.identification import Certainty, Signature
 from traceconv.io.source import Head, Source
 from traceconv.model.clocks import ClockDomain
 from traceconv.model.marks import NO_MARKS, FormatMarks
@@ -67,6 +67,7 @@ class Importer(ABC):
         title: one line for `traceconv formats`.
         url: where the format is described.
         versions: the supported versions, for the table of formats.
+        signature: what all its inputs contain. Formats of traceconv itself declare it, and are loaded only for these.
         clock: the clock domain of its timestamps.
         layer: the layer of software that its slices are recorded in, if it is the same for all of them.
         record: the command, or commands one in a line, that record a file which can be merged with others.
@@ -86,6 +87,7 @@ class Importer(ABC):
     title: ClassVar[str]
     url: ClassVar[str]
     versions: ClassVar[str]
+    signature: ClassVar[Signature] = Signature()
     clock: ClassVar[ClockDomain]
     layer: ClassVar[Layer | None] = None
     record: ClassVar[str]

@@ -36,6 +36,7 @@ from traceconv.families.chrome.event import Event, text_of
 from traceconv.families.chrome.events import EMPTY_EVENT, ChromeEvents, args_of
 from traceconv.families.chrome.json_reader import ChromeReader
 from traceconv.families.common.local_time import local_time, refuse_zone, seconds_since_1970, zone_of, zone_option
+from traceconv.families.identification import Signature
 from traceconv.families.importer import Importer, Match, option
 from traceconv.io.source import Head, Source
 from traceconv.model.args import join_args
@@ -112,6 +113,7 @@ class OnnxRuntime(Importer):
     title = "ONNX Runtime profile"
     url = "https://onnxruntime.ai/docs/performance/tune-performance/profiling-tools.html"
     versions = "0.3 to 1.31; the fork with perf counters for each layer"
+    signature = Signature('"cat" & "session" | "cat" & "node" | [\n] | [\r\n]')
     clock = ClockDomain("ONNX Runtime profiler time", Zero.RUN_START, Run.WALL, 1000)
     layer = Layer.FRAMEWORK
     record = "options = onnxruntime.SessionOptions(); options.enable_profiling = True; ...; session.end_profiling()"

@@ -42,6 +42,7 @@ import msgspec
 from traceconv.families.common.ansi import plain
 from traceconv.families.common.json_document import JsonDocument, is_array
 from traceconv.families.common.text_lines import TextLines
+from traceconv.families.identification import Signature
 from traceconv.families.importer import Importer, Match
 from traceconv.io.shown import Counted
 from traceconv.io.source import Head, Source
@@ -400,6 +401,10 @@ class Openvino(Importer):
     url = "https://docs.openvino.ai/2024/learn-openvino/openvino-samples/benchmark-tool.html"
     versions = (
         "average, detailed and sorted counters, benchmark report, as CSV and as JSON, output of -pc; 2020 to 2026"
+    )
+    signature = Signature(
+        '"avg_performance" | "detailed_performance" | "cmd_options" | "configuration_setup" | '
+        '"execution_results" | layername | layertype: | [step 1/ | command line parameters'
     )
     clock = CLOCK
     layer = Layer.FRAMEWORK

@@ -3,7 +3,7 @@
     [project.entry-points."traceconv.formats"]
     toy = "toyformat:ToyImporter"
 
-They have no marks in the index, so all of them are loaded and asked about every input.
+They are not in the index, so all of them are loaded and asked about every input.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 Each importer looks at the head of the input and answers YES, MAYBE, FALLBACK or NO with a reason. A single YES wins,
 else a single MAYBE, else a single FALLBACK, unless the input is a known one that none reads. There are no other
-priorities. Importers whose marks in `index` are missing
-are not loaded. The last bytes of an input are searched for marks only if no importer is sure by the first ones, since
+priorities. Importers whose signature is missing
+are not loaded. The last bytes of an input are searched for it only if no importer is sure by the first ones, since
 an archive is unpacked to its end for them.
 """
 
@@ -19,8 +19,9 @@ from itertools import groupby
 from typing import Any
 
 from traceconv.errors import AmbiguousFormat, InputError, UnrecognizedFormat, UsageError
+from traceconv.families.identification import ALIASES, Certainty, closed, may_end_with_metadata, searched
 from traceconv.families.importer import Importer, Match
-from traceconv.families.index import ALIASES, FORMATS, Certainty, closed, may_end_with_marks, searched
+from traceconv.families.index import FORMATS
 from traceconv.families.plugins import plugins
 from traceconv.io import sqlite
 from traceconv.io.source import Head, Source
@@ -48,7 +49,7 @@ def importers() -> dict[str, type[Importer]]:
 def importer_class(name: str) -> type[Importer]:
     """Return the importer with a name. Raises UsageError with the known names."""
     if name in FORMATS:
-        module, _, attribute = FORMATS[name].importer.partition(":")
+        module, _, attribute = FORMATS[name][0].partition(":")
         cls: type[Importer] = getattr(importlib.import_module(f"traceconv.families.{module}"), attribute)
         return cls
     if name in plugins():
@@ -85,7 +86,7 @@ def identify(source: Source, among: Sequence[str] = ()) -> tuple[type[Importer],
     answers: dict[str, tuple[type[Importer], Match]] = {}
     _ask(source, among, answers, to_end=False)
     surest = _surest(answers)
-    if surest < Certainty.YES and may_end_with_marks(source.head()):
+    if surest < Certainty.YES and may_end_with_metadata(source.head()):
         _ask(source, among, answers, to_end=True)
         surest = _surest(answers)
     if surest is Certainty.NO and among:
@@ -127,7 +128,7 @@ def _surest(answers: Mapping[str, tuple[type[Importer], Match]]) -> Certainty:
 def _candidates(head: Head, *, to_end: bool) -> list[tuple[str, Certainty]]:
     """Return the candidate formats of an input with their highest certainty, the most certain first."""
     text = searched(head, to_end=to_end)
-    fitting = [(name, format.most) for name, format in FORMATS.items() if format.fits(text)]
+    fitting = [(name, signature.most) for name, (_, signature) in FORMATS.items() if signature.fits(text)]
     return sorted([*fitting, *((name, Certainty.YES) for name in plugins())], key=lambda one: (-one[1], one[0]))
 
 

@@ -43,6 +43,7 @@ from traceconv.families.chrome.json_reader import ChromeReader
 from traceconv.families.common import cupti as _cupti
 from traceconv.families.common.collective_kernels import declare_kernels
 from traceconv.families.common.text_lines import csv_rows
+from traceconv.families.identification import Signature
 from traceconv.families.importer import Importer, Match
 from traceconv.families.rocprof_sdk import BAD_ROW, Tracks, read_sdk
 from traceconv.io.shown import Counted
@@ -471,6 +472,11 @@ class Rocprof(Importer):
     title = "AMD ROCm: rocprofv3 and rocprof traces"
     url = "https://rocm.docs.amd.com/projects/rocprofiler-sdk/en/latest/how-to/using-rocprofv3.html"
     versions = "rocprofv3 CSV and JSON (ROCm 6.2 to 7), CSV of rocprofv2, CSV and JSON of rocprof; no databases"
+    signature = Signature(
+        '"rocprofiler-sdk-tool" | "cpu hip api" | "cpu hsa api" | "gpu | "copy" | "markers and ranges" | '
+        'end_timestamp | beginns | "name","calls" | "name","totaldurationns" | counter_value',
+        rb'kernelname"?,"?gpu-id',
+    )
     clock = CLOCK
     layer = Layer.DEVICE
     record = "rocprofv3 --sys-trace --output-format json -- python run.py"

@@ -32,6 +32,7 @@ import msgspec
 
 from traceconv.families.chrome.event import Hopeless, Incomplete, repair_value
 from traceconv.families.common.json_document import JsonDocument, is_array
+from traceconv.families.identification import Signature
 from traceconv.families.importer import Importer, Match
 from traceconv.io.shown import Counted
 from traceconv.io.source import Head, Source
@@ -296,6 +297,10 @@ class Tensorrt(Importer):
     title = "TensorRT trtexec times and layer profiles"
     url = "https://docs.nvidia.com/deeplearning/tensorrt/latest/reference/command-line-programs.html"
     versions = "--exportTimes, --exportProfile and --exportLayerInfo of TensorRT 5 to 10"
+    signature = Signature(
+        '"startcomputems" | "startenqms" | "endcomputems" | "layers" & "layertype" | "layers" & "bindings"',
+        rb'\A(?:\xef\xbb\xbf)?\s*\[\s*\{\s*"count"',
+    )
     clock = RUN_CLOCK
     record = (
         "trtexec --loadEngine=model.engine --exportTimes=times.json\n"

@@ -25,6 +25,7 @@ import msgspec
 from traceconv.families.common.json_document import JsonDocument, is_array
 from traceconv.families.common.text_lines import TextLines, csv_rows
 from traceconv.families.deepsparse.log import BANNER, NO_CLOCK, LogReader, plain, records
+from traceconv.families.identification import Signature
 from traceconv.families.importer import Importer, Match
 from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
@@ -374,6 +375,10 @@ class DeepSparse(Importer):
     title = "DeepSparse engine log, model analysis and benchmark reports"
     url = "https://github.com/neuralmagic/deepsparse"
     versions = "0.1 to 1.8 (durations of calls are in the logs of 0.1 to 0.9 only)"
+    signature = Signature(
+        ">fatal< | >error< | >warn< | >info< | >diagnose< | >debug | &gt; & &lt; | deepsparse & copyright | "
+        'neuralmagic wand version | average_run_time_in_ms | actspars | "iteration_times" | "benchmark_result"'
+    )
     clock = NO_CLOCK
     record = "NM_LOGGING_LEVEL=diagnose python run.py 2> deepsparse.log"
     skips = (NAIVE_THROUGHPUT,)

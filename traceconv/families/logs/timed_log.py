@@ -32,6 +32,7 @@ import msgspec
 from traceconv.errors import UsageError
 from traceconv.families.common.ansi import plain
 from traceconv.families.common.local_time import date_option, local_time, refuse_zone, zone_of, zone_option
+from traceconv.families.identification import Certainty, Signature
 from traceconv.families.importer import Importer, Match, option
 from traceconv.families.logs import log_fields, log_times
 from traceconv.families.logs.log_fields import AMBIGUOUS_DURATION, BAD_DURATION, Duration, Fields, TimeField
@@ -307,6 +308,7 @@ class TimedLog(Importer):
     title = "any log whose lines hold a time (the last resort)"
     url = "https://docs.python.org/3/howto/logging.html"
     versions = "ISO 8601, Python logging, glog, syslog, logcat, epoch, seconds, perf trace, time of day, JSON lines"
+    signature = Signature(pattern=rb"\d", most=Certainty.FALLBACK)
     clock = UNKNOWN_START
     record = "python run.py 2>&1 | ts '%Y-%m-%dT%H:%M:%.S%z' > run.log"
     only_named = True

@@ -39,6 +39,7 @@ from traceconv.families.chrome import document
 from traceconv.families.chrome.event import Event, members_of
 from traceconv.families.chrome.events import EMPTY_EVENT, ChromeEvents, args_of, values_of
 from traceconv.families.chrome.json_reader import ChromeReader
+from traceconv.families.identification import Signature
 from traceconv.families.importer import Importer, Match, option
 from traceconv.io.shown import Counted
 from traceconv.io.source import Head, Source
@@ -353,6 +354,10 @@ class Mxnet(Importer):
     title = "MXNet profiler trace (profile.json)"
     url = "https://mxnet.apache.org/versions/1.9.1/api/python/docs/api/mxnet/profiler/index.html"
     versions = "0.9 to 2.0; complete, cut off, dumped several times, with unescaped names"
+    signature = Signature(
+        '"cpu/ | "gpu/ | "cpu pinned/ | "cpu shared/ | 3060606181218273969 | 849786139768988538 | "operator" | '
+        '"custom operator" | "mxnet_c_api" | "device storage" | "category"'
+    )
     clock = WALL_CLOCK
     layer = Layer.FRAMEWORK
     record = (

@@ -29,6 +29,7 @@ import msgspec
 
 from traceconv.families.common.text_lines import TextLines
 from traceconv.families.common.text_tables import NO_TIMELINE, OpenTables, text_of_line
+from traceconv.families.identification import Signature
 from traceconv.families.importer import Importer, Match
 from traceconv.io.shown import Counted
 from traceconv.io.source import Head, Source
@@ -361,6 +362,7 @@ class MxnetTable(Importer):
     title = "MXNet aggregate tables (profiler.dumps())"
     url = "https://mxnet.apache.org/versions/1.9.1/api/python/docs/api/mxnet/profiler/index.html"
     versions = "1.2 to 2.0; text and JSON, between other output, several dumps in one log"
+    signature = Signature('profile statistics | "count" & "total" | "count" & "min" | "count" & "avg"')
     clock = NO_TIME
     record = (
         "mx.profiler.set_config(aggregate_stats=True, profile_all=True); mx.profiler.set_state('run'); ...; "

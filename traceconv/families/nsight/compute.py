@@ -33,6 +33,7 @@ from traceconv.families.common import cupti as _cupti
 from traceconv.families.common.report_csv import DELIMITERS, fields_of, find_decimal_mark, number_of
 from traceconv.families.common.text_lines import TextLines
 from traceconv.families.common.text_tables import text_of_line
+from traceconv.families.identification import Signature
 from traceconv.families.importer import Importer, Match
 from traceconv.io.shown import Counted
 from traceconv.io.source import Head, Source
@@ -433,6 +434,7 @@ class NsightCompute(Importer):
     title = "NVIDIA Nsight Compute, CSV of the details or raw page"
     url = "https://docs.nvidia.com/nsight-compute/NsightComputeCli/index.html"
     versions = "ncu 2019 to 2025: pages details and raw, summaries, any locale"
+    signature = Signature("kernel name | ==prof== | ==warning== | ==error==")
     clock = NO_TIME
     record = "ncu --csv --page raw --log-file metrics.csv python run.py"
     skips = (OTHER_LINE,)

@@ -25,6 +25,7 @@ from msgspec import structs
 from traceconv.errors import InputError, MalformedInput
 from traceconv.families.common import cupti as _cupti
 from traceconv.families.common.sqlite_tables import Row
+from traceconv.families.identification import Signature
 from traceconv.families.importer import Importer, Match, option
 from traceconv.families.nsight import exported
 from traceconv.families.nsight.activity_tables import (
@@ -415,6 +416,7 @@ class NsightSystems(Importer):
     title = "NVIDIA Nsight Systems, SQLite export of a report"
     url = "https://docs.nvidia.com/nsight-systems/AnalysisGuide/index.html"
     versions = "schemas of 2020 to 2026.4 (3.28.1); exports of 2020 to 2025.3 were tried"
+    signature = Signature("stringids")
     clock = SESSION_CLOCK
     record = (
         "nsys profile --trace=cuda,nvtx,osrt --output=report python run.py && "

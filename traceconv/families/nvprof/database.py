@@ -27,6 +27,7 @@ from msgspec import structs
 from traceconv.errors import MalformedInput
 from traceconv.families.common import cupti as _cupti
 from traceconv.families.common.sqlite_tables import Row
+from traceconv.families.identification import Signature
 from traceconv.families.importer import Importer, Match
 from traceconv.families.nvprof.activities import PREFIX, PROCESS, THREAD, Activities, ObjectId, Tracks
 from traceconv.families.nvprof.work import Calls, DeviceWork, Marks, ProcessLaunches, correlation, metric_value
@@ -305,6 +306,7 @@ class NvprofSqlite(Importer):
     title = "nvprof database (SQLite, also of the Visual Profiler)"
     url = "https://docs.nvidia.com/cuda/archive/12.9.1/profiler-users-guide/"
     versions = "nvprof of CUDA 5 to 12; databases of 2019 to 2024 were tried"
+    signature = Signature("cupti_activity_kind_")
     clock = REALTIME
     layer = Layer.DEVICE
     record = "nvprof -o run.%p.nvvp python run.py"

@@ -25,6 +25,7 @@ import msgspec
 from traceconv.families.common import cupti as _cupti
 from traceconv.families.common.ansi import plain
 from traceconv.families.common.text_lines import TextLines
+from traceconv.families.identification import Signature
 from traceconv.families.importer import Importer, Match
 from traceconv.families.nvprof import printed
 from traceconv.families.nvprof.printed import Header
@@ -585,6 +586,7 @@ class NvprofText(Importer):
     title = "nvprof console output and CSV (traces, summary, metrics)"
     url = "https://docs.nvidia.com/cuda/archive/12.9.1/profiler-users-guide/"
     versions = "nvprof of CUDA 5 to 12"
+    signature = Signature("nvprof is profiling | time(%) | invocations", rb'(?m)^[\s"]*start["\s]')
     clock = CLOCK
     layer = Layer.DEVICE
     record = "nvprof --print-gpu-trace --print-api-trace --csv -u ns --log-file nvprof.%p.csv python run.py"

@@ -31,6 +31,7 @@ import msgspec
 import numpy as np
 
 from traceconv import kernel
+from traceconv.families.identification import Signature
 from traceconv.families.importer import Importer, Match, option
 from traceconv.families.onednn import grammar
 from traceconv.families.onednn.grammar import MARK, Kind, Malformed, Record, Shape, args_of, duration_ns
@@ -625,6 +626,7 @@ class OnednnVerbose(Importer):
     title = "oneDNN verbose log (also MKL-DNN, DNNL, oneDNN Graph)"
     url = "https://uxlfoundation.github.io/oneDNN/dev_guide_verbose.html"
     versions = "mkldnn_verbose (0.13) to onednn_verbose,v1 (3.13), onednn_graph_verbose"
+    signature = Signature("_verbose,")
     clock = WALL_CLOCK
     layer = Layer.LIBRARY
     record = "ONEDNN_VERBOSE=1 ONEDNN_VERBOSE_TIMESTAMP=1 python run.py > onednn.log"

@@ -29,6 +29,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from traceconv.families.common.elf import Symbols
+from traceconv.families.identification import Signature
 from traceconv.families.importer import Importer, Match, option
 from traceconv.families.perf.container import (
     HARDWARE_TRACES,
@@ -616,6 +617,7 @@ class PerfData(Importer):
     title = "perf.data of Linux perf (perf record)"
     url = "https://perf.wiki.kernel.org/index.php/Tutorial"
     versions = "files of perf 2.6.32 to 6.18: of perf record, also through a pipe"
+    signature = Signature("perfile2 | 2elifrep | perffile")
     clock = PERF_CLOCK
     record = "perf record -k CLOCK_MONOTONIC -F 999 -g -- python run.py"
     skips = (MESSAGE,)

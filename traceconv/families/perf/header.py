@@ -44,6 +44,7 @@ from typing import IO, Any
 import msgspec
 
 from traceconv.families.common.text_lines import TextLines
+from traceconv.families.identification import Signature
 from traceconv.families.importer import Importer, Match
 from traceconv.families.perf.container import SINCE_BOOT, latest_ns, state_letters
 from traceconv.families.perf.events import NO_STACK, PerfTracks, Place, task_in
@@ -247,6 +248,7 @@ class PerfHeader(Importer):
     title = "Linux perf header alone (perf script --header-only)"
     url = "https://man7.org/linux/man-pages/man1/perf-script.1.html"
     versions = "checked with perf 6.1"
+    signature = Signature("# captured on")
     clock = PERF_CLOCK
     record = "perf record -k CLOCK_MONOTONIC python run.py && perf script --header-only > perf.header.txt"
 
@@ -405,6 +407,7 @@ class PerfReport(Importer):
     title = "Linux perf report text"
     url = "https://man7.org/linux/man-pages/man1/perf-report.1.html"
     versions = "perf report --stdio, checked with perf 6.1"
+    signature = Signature("# samples:")
     clock = NO_TIME
     record = "perf report --stdio --no-children -g none > perf.report.txt"
     skips = (CHAIN_LINE,)
@@ -669,6 +672,7 @@ class PerfJson(Importer):
     title = "JSON of Linux perf (perf data convert --to-json)"
     url = "https://man7.org/linux/man-pages/man1/perf-data.1.html"
     versions = "linux-perf-json-version 1 (perf 5.15 to 6.18)"
+    signature = Signature('"linux-perf-json-version"')
     clock = PERF_CLOCK
     record = "perf record -k CLOCK_MONOTONIC -g -- python run.py; perf data convert --to-json perf.json"
 

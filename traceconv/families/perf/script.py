@@ -40,6 +40,7 @@ from traceconv import kernel
 from traceconv.errors import UsageError
 from traceconv.families.common.local_time import is_moment, local_ns, local_time, refuse_zone, zone_of, zone_option
 from traceconv.families.common.text_lines import TextLines
+from traceconv.families.identification import Signature
 from traceconv.families.importer import Importer, Match, option
 from traceconv.families.perf.events import (
     EVENT,
@@ -543,6 +544,10 @@ class PerfScript(Importer):
     versions = (
         "checked with perf 6.1; any choice of fields with time and event, with or without header; also "
         "report_sample.py of Android's simpleperf"
+    )
+    signature = Signature(
+        pattern=rb"\d\.\d{1,9}:\s|(?:\A|[\r\n])\S.{0,63}?\s+(?:\d{1,10}/)?\d{1,10}\s+(?:\[\d+\]\s+)?(?:\d+\s+)?"
+        rb"[\w:.-]+:(?:\s*?(?:[\r\n]|\Z)|\s+[0-9a-f]{5,16} )"
     )
     clock = PERF_CLOCK
     record = (

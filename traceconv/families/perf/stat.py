@@ -32,6 +32,7 @@ import msgspec
 from traceconv.families.common.ansi import plain
 from traceconv.families.common.local_time import local_time, refuse_zone, seconds_since_1970, zone_of, zone_option
 from traceconv.families.common.text_lines import TextLines
+from traceconv.families.identification import Signature
 from traceconv.families.importer import Importer, Match, option
 from traceconv.io.shown import Counted
 from traceconv.io.source import Head, Source
@@ -632,6 +633,10 @@ class PerfStat(Importer):
     title = "Linux perf stat counts (text, -x, -j; -I)"
     url = "https://man7.org/linux/man-pages/man1/perf-stat.1.html"
     versions = "checked with perf 6.1; text, CSV with any separator, JSON"
+    signature = Signature(
+        'performance counter stats for | "counter-value" | counts unit events',
+        rb"\d[^\w.<>-]{1,16}\d{1,3}[.,]\d\d[^\w.<>-]",
+    )
     clock = STAT_CLOCK
     record = "perf stat -I 100 -j -o perf.stat.json python run.py"
     skips = (OTHER_LINE,)

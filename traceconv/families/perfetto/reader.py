@@ -40,6 +40,7 @@ from traceconv.families.common.wire_reader import (
     read_packets,
     unsigned,
 )
+from traceconv.families.identification import FIELD_1, Signature
 from traceconv.families.importer import Importer, Match
 from traceconv.families.index import FORMATS
 from traceconv.families.perfetto.packets import (
@@ -162,6 +163,7 @@ class Perfetto(Importer):
     title = "Perfetto trace (.pftrace), of any writer and of traceconv itself"
     url = "https://perfetto.dev/docs/reference/trace-packet-proto"
     versions = "track events and perf samples of Perfetto 1 to 58; plain, gzip, deflated packets"
+    signature = Signature(pattern=FIELD_1)
     clock = BOOTTIME
     record = (
         "perfetto -o trace.pftrace --txt -c config.txt   # data source track_event or linux.perf, "

@@ -61,6 +61,7 @@ from traceconv.families.chrome.flows import FlowSteps
 from traceconv.families.chrome.json_reader import ChromeReader
 from traceconv.families.common import cupti
 from traceconv.families.common.collective_kernels import kind_of_kernel
+from traceconv.families.identification import Signature
 from traceconv.families.importer import Importer, Match
 from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
@@ -176,6 +177,7 @@ class PytorchKineto(Importer):
     title = "PyTorch profiler (Kineto) trace"
     url = "https://docs.pytorch.org/docs/stable/profiler.html"
     versions = "torch 1.9 and later; CPU, CUDA, ROCm, XPU"
+    signature = Signature('"schemaversion" | "tracename" | "external id" | "ev idx"')
     clock = ClockDomain("PyTorch profiler time", Zero.UNKNOWN, Run.WALL, 1)
     layer = Layer.FRAMEWORK
     record = "with torch.profiler.profile() as prof: ...; prof.export_chrome_trace(FILE)"

@@ -26,6 +26,7 @@ import msgspec
 
 from traceconv.families.common.text_lines import TextLines
 from traceconv.families.common.text_tables import NO_TIMELINE, OpenTables, text_of_line
+from traceconv.families.identification import Signature
 from traceconv.families.importer import Importer, Match
 from traceconv.io.shown import Counted
 from traceconv.io.source import Head, Source
@@ -314,6 +315,7 @@ class PytorchTable(Importer):
     title = "PyTorch profiler table (key_averages().table())"
     url = "https://docs.pytorch.org/tutorials/recipes/recipes/profiler_recipe.html"
     versions = "torch 1.4 to 2.13; CPU and devices, memory, operations, shapes, stacks"
+    signature = Signature("----  ---- & self")
     clock = NO_TIME
     record = "with torch.profiler.profile() as prof: ...; print(prof.key_averages().table())"
     skips = (OTHER_LINE,)

@@ -27,6 +27,7 @@ from traceconv.families.chrome.event import Event, members_of
 from traceconv.families.chrome.events import EMPTY_EVENT, ChromeEvents
 from traceconv.families.chrome.json_reader import ChromeReader
 from traceconv.families.common.collective_kernels import declare_kernels
+from traceconv.families.identification import Signature
 from traceconv.families.importer import Importer, Match
 from traceconv.families.tensorflow.xplane import DEVICE, HOST, STEP_ARGS, Timeline
 from traceconv.io.source import Head, Source
@@ -55,6 +56,7 @@ class TensorflowProfiler(Importer):
     title = "TensorFlow and JAX/XLA profiler, trace for viewers (trace.json.gz)"
     url = "https://openxla.org/xprof/trace_viewer"
     versions = "TensorFlow 2.x, JAX; also perfetto_trace.json of JAX and exports of xprof"
+    signature = Signature('"highres-ticks" | "/host: | "/device:')
     clock = ClockDomain("profiler session time", Zero.RUN_START, Run.WALL, 1)
     layer = Layer.FRAMEWORK
     record = (

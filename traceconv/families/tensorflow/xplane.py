@@ -45,6 +45,7 @@ from traceconv.families.common.wire_reader import (
     unsigned,
     whole_part,
 )
+from traceconv.families.identification import FIELD_1, Signature
 from traceconv.families.importer import Importer, Match
 from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
@@ -149,6 +150,7 @@ class Xplane(Importer):
     title = "TensorFlow and JAX/XLA profiler, XSpace (.xplane.pb)"
     url = "https://openxla.org/xprof"
     versions = "TensorFlow 2.x, JAX, XLA"
+    signature = Signature(pattern=FIELD_1)
     clock = ClockDomain("profiler session time", Zero.RUN_START, Run.WALL, 1)
     layer = Layer.FRAMEWORK
     record = (

@@ -39,6 +39,7 @@ import msgspec
 from traceconv.errors import UsageError
 from traceconv.families.common.local_time import date_option, local_ns, local_time, zone_of, zone_option
 from traceconv.families.common.text_lines import TextLines
+from traceconv.families.identification import Signature
 from traceconv.families.importer import Importer, Match, option
 from traceconv.families.tvm import graph, text
 from traceconv.families.tvm.graph import Dump
@@ -577,6 +578,7 @@ class TvmDebugger(Importer):
     title = "TVM debugger table (standard output) and measurement lines"
     url = "https://tvm.apache.org/docs/v0.16.0/arch/debugger.html"
     versions = "0.5 to 0.19: all variants of the columns, single measurements, dump folder"
+    signature = Signature("node name | op #")
     clock = NO_CLOCK
     layer = Layer.FRAMEWORK
     record = (

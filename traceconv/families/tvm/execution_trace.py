@@ -26,6 +26,7 @@ from traceconv.families.chrome import document
 from traceconv.families.chrome.event import Event
 from traceconv.families.chrome.events import EMPTY_EVENT, ChromeEvents
 from traceconv.families.chrome.json_reader import ChromeReader
+from traceconv.families.identification import Signature
 from traceconv.families.importer import Importer, Match, option
 from traceconv.families.tvm import graph
 from traceconv.io.source import Head, Source
@@ -116,6 +117,7 @@ class TvmExecutionTrace(Importer):
     title = "TVM debugger execution trace (_tvmdbg_execution_trace.json)"
     url = "https://tvm.apache.org/docs/v0.16.0/arch/debugger.html"
     versions = "0.6 to 0.19"
+    signature = Signature('"traceevents" & "b" & "e"')
     clock = NO_CLOCK
     layer = Layer.FRAMEWORK
     record = "debug_executor.create(lib.get_graph_json(), lib, dev, dump_root='dump').run()"

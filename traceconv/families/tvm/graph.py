@@ -34,6 +34,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from traceconv.errors import InputError, MalformedInput, UsageError
+from traceconv.families.identification import Signature
 from traceconv.families.importer import Importer, Match
 from traceconv.families.tvm.output_tensors import Tensor, node_of, read_listing, summary
 from traceconv.io.shown import Counted
@@ -387,6 +388,7 @@ class TvmGraph(Importer):
     title = "TVM graph (_tvmdbg_graph_dump.json)"
     url = "https://tvm.apache.org/docs/v0.16.0/arch/debugger.html"
     versions = "0.5 to 0.19: as an object, and as JSON in a JSON string"
+    signature = Signature('nodes & func_name | nodes & tvm_op | nodes & "type:')
     clock = NO_TIME
     record = "debug_executor.create(lib.get_graph_json(), lib, dev, dump_root='dump').run()"
 

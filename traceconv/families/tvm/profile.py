@@ -27,6 +27,7 @@ from typing import Any
 
 import msgspec
 
+from traceconv.families.identification import Signature
 from traceconv.families.importer import Importer, Match
 from traceconv.families.tvm import report as reports
 from traceconv.families.tvm import text
@@ -230,6 +231,7 @@ class TvmProfile(Importer):
     title = "TVM profiling report (text table, CSV, JSON)"
     url = "https://tvm.apache.org/docs/v0.16.0/reference/api/python/runtime.html"
     versions = "0.8 to 0.23: graph executor, Relay VM, Relax VM; VM profiler of 0.6 and 0.7; numbers of any locale"
+    signature = Signature('"calls" | "device_metrics" | "configuration" | duration (us) | duration(us)')
     clock = NO_CLOCK
     record = "open('report.json', 'w').write(module.profile(**inputs).json())"
     skips = (text.OTHER_LINE,)

@@ -39,6 +39,7 @@ import msgspec
 from traceconv.families.common.report_csv import fields_of, find_decimal_mark, number_of
 from traceconv.families.common.text_lines import TextLines
 from traceconv.families.common.text_tables import NO_TIMELINE, text_of_line
+from traceconv.families.identification import Signature
 from traceconv.families.importer import Importer, Match, option
 from traceconv.families.vtune import external
 from traceconv.io.source import Head, Source
@@ -526,6 +527,12 @@ class Vtune(Importer):
     title = "Intel VTune Profiler: timeline, hotspots and call trees as text or CSV, external data"
     url = "https://www.intel.com/content/www/us/en/docs/vtune-profiler/user-guide/2025-1/overview.html"
     versions = "reports of 2017 to 2025 as text and CSV, external data with any clock"
+    signature = Signature(
+        "cpu time | clockticks | instructions retired | hardware event | task time | task count | elapsed time | "
+        "cpi rate | wait time | wait count | total time | spin time | spin and overhead time | effective time | "
+        "bin start time | metric name | tsc.",
+        rb"-- +--",
+    )
     clock = RUN_CLOCK
     record = (
         "vtune -collect hotspots -r result -- ./app && "
