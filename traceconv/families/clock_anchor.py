@@ -208,7 +208,7 @@ class ClockAnchor(Importer):
     def read(self, source: Source, out: Builder) -> None:
         """Read the file. Raises MalformedInput if it is not a complete object of this form."""
         out.info.real_ids = True
-        out.info.unit, out.balance.unit = "reading", READINGS
+        out.counts(READINGS)
         with source.open() as stream:
             data = stream.read()
         try:

@@ -663,7 +663,7 @@ class FuriosaTable(Importer):
 
     def read(self, source: Source, out: Builder) -> None:
         """Read all tables. Raises MalformedInput when there is none."""
-        out.balance.unit, out.info.unit = LINES, "line"
+        out.counts(LINES)
         if _DEVICE_CYCLES.match(source.head().text):
             _read_cycles(source, out)
             return

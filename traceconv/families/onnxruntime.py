@@ -253,17 +253,12 @@ class _Layer(NamedTuple):
 
 
 class _DeviceEvent(NamedTuple):
-    """A GPU event to be connected with the node that launched it.
-
-    Attributes:
-        before: the slice of the last host event before it in the file, if that is its parent; else -1.
-        parent: the displayed name of the parent, if the event states it.
-    """
+    """A GPU event to be connected with the node that launched it."""
 
     row: SliceId
     ts: int
-    before: int
-    parent: str
+    before: int  # the slice of the last host event before it in the file, if that is its parent; else -1
+    parent: str  # the displayed name of the parent, if the event states it
     at: int
 
 

@@ -176,7 +176,7 @@ class _Reader(msgspec.Struct):
     # -- lines ------------------------------------------------------------------------------------------------
 
     def _lines(self, source: Source) -> None:
-        self.out.info.unit, self.out.balance.unit = "line", LINES
+        self.out.counts(LINES)
         for number, line in TextLines(self.out).read(source):
             text = plain(line).strip()
             if not text:
@@ -250,7 +250,7 @@ class _Reader(msgspec.Struct):
     # -- JSON -------------------------------------------------------------------------------------------------
 
     def _json(self, source: Source) -> None:
-        self.out.info.unit, self.out.balance.unit = "entry", ENTRIES
+        self.out.counts(ENTRIES)
         document = JsonDocument(source)
         try:
             report = msgspec.json.decode(document.text, type=_Members)

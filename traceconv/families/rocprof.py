@@ -554,7 +554,7 @@ class Rocprof(Importer):
             events.finish(top.get("stackFrames"))
             document.set_clock(top, out, self.clock if take_exact_times(out) else V1_CLOCK)
             return
-        out.info.unit, out.balance.unit = "line", ROWS
+        out.counts(ROWS, "line")
         out.info.real_ids = True
         if _STATS.search(head.data) or _UNTIMED.search(head.data):
             out.clocks.set_default(NO_TIME)

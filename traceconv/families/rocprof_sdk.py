@@ -312,7 +312,7 @@ def read_sdk(source: Source, out: Builder, clock: ClockDomain) -> None:
         raise source.malformed(
             f"not the JSON of ROCprofiler-SDK: {error}", hint="was the program ended in time?"
         ) from None
-    out.info.unit, out.balance.unit = "record", RECORDS
+    out.counts(RECORDS)
     out.info.real_ids = True
     hosts = [_hostname(process) for process in tool.processes]
     if len(set(hosts)) == 1 and hosts[0]:

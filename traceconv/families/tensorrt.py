@@ -260,7 +260,7 @@ def _read_layers(source: Source, document: JsonDocument, out: Builder) -> None:
     members = _layers_file(source, document, out)
     out.clocks.set_default(NO_TIME)
     out.belongs_to(("tensorrt",))
-    out.info.unit, out.balance.unit = "layer", LAYERS
+    out.counts(LAYERS)
     if bindings := decode_json(members.get("Bindings", _NOTHING)):
         out.metadata["tensorrt_bindings"] = bindings
     track = out.tracks.totals(_LAYERS)
@@ -336,8 +336,7 @@ class Tensorrt(Importer):
         """Read the whole file."""
         document = JsonDocument(source)
         data = document.text
-        out.info.unit = "object"
-        out.balance.unit = OBJECTS
+        out.counts(OBJECTS)
         if _has_layers(source.head()):
             _read_layers(source, document, out)
             return

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from traceconv.io.shown import Counted
 from traceconv.io.spill import Memory
 from traceconv.model.args import AnyArgs, join_args
 from traceconv.model.clocks import NO_TIME, ClockDomain, ClockSnapshot
@@ -339,6 +340,10 @@ class Builder:
     def skip(self, code: Code, at: int | str = "", detail: str = "", count: int = 1) -> None:
         """Count a problem, and the event that does not reach the trace because of it."""
         self.info.skip(code, at, detail, count)
+
+    def counts(self, unit: Counted, places: str = "") -> None:
+        """State what of the input is counted, and what the places of events number if that is another unit."""
+        self.balance.unit, self.info.unit = unit, places or unit.one
 
     def belongs_to(self, formats: tuple[str, ...], *, join_category: str = "") -> None:
         """State that the input holds totals only, and the formats of the recordings that they may sum up.

@@ -159,40 +159,25 @@ def extra_of(event: Event, key: str) -> bytes:
 
 
 class Rows(msgspec.Struct):
-    """Events of a trace in file order; valid until the next ones are read.
+    """Events of a trace in file order; valid until the next ones are read."""
 
-    Attributes:
-        scanner: the scanner, which holds texts and stands.
-        data: part of the file.
-        phase: the phase as the number of its character; 0 for an event that is not plain.
-        start, end: the position of each event in the data.
-        ts, dur: start and duration, ns; like the following ones, for plain events only.
-        stand: the number of its pid, tid and category; see `RowScanner.stand`.
-        name, category: numbers of `RowScanner.name`.
-        id_at, id_len: the position of the id in the data.
-        args: the args of all of them, without white space.
-        args_at, args_len: the position of the args of the event in `args`.
-        is_fresh: whether it is the first one with this name, category or stand.
-        is_enclosing: whether `bp` is "e".
-    """
-
-    scanner: RowScanner
-    data: bytes
-    phase: I64
-    start: I64
+    scanner: RowScanner  # the scanner, which holds texts and stands
+    data: bytes  # part of the file
+    phase: I64  # the phase as the number of its character; 0 for an event that is not plain
+    start: I64  # start, end: the position of each event in the data
     end: I64
-    ts: I64
+    ts: I64  # ts, dur: start and duration, ns; like the following ones, for plain events only
     dur: I64
-    stand: I64
-    name: I64
+    stand: I64  # the number of its pid, tid and category; see `RowScanner.stand`
+    name: I64  # name, category: numbers of `RowScanner.name`
     category: I64
-    id_at: I64
+    id_at: I64  # id_at, id_len: the position of the id in the data
     id_len: I64
-    args: bytes
-    args_at: I64
+    args: bytes  # the args of all of them, without white space
+    args_at: I64  # args_at, args_len: the position of the args of the event in `args`
     args_len: I64
-    is_fresh: npt.NDArray[np.bool_]
-    is_enclosing: npt.NDArray[np.bool_]
+    is_fresh: npt.NDArray[np.bool_]  # whether it is the first one with this name, category or stand
+    is_enclosing: npt.NDArray[np.bool_]  # whether `bp` is "e"
 
     def __len__(self) -> int:
         return len(self.phase)

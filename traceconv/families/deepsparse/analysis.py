@@ -85,7 +85,7 @@ class _Array(NamedTuple):
 def _read_json(source: Source, out: Builder) -> None:
     """Read a report in JSON. Raises MalformedInput if the file is not a report."""
     report = _members(source)
-    out.info.unit = "row"
+    out.counts(ROWS)
     if isinstance(report.get("layer_info"), _Array):
         _read_analysis(report, out)
     elif isinstance(report.get("benchmark_result"), dict):
@@ -251,7 +251,7 @@ def _read_benchmark(report: dict[str, Any], out: Builder) -> None:
 
 def _read_csv(source: Source, out: Builder) -> None:
     """Read a report in CSV: one layer a row, columns in any order, sub-layers left out by the tool."""
-    out.info.unit = "row"
+    out.counts(ROWS)
     layers = _Layers(out)
     layers.draw(_csv_rows(source))
     layers.describe({})
@@ -280,7 +280,7 @@ def _typed(text: str) -> Any:
 
 def _read_text(source: Source, out: Builder) -> None:
     """Read a report as a table for people: columns between pipes, sub-layers indented, totals below."""
-    out.info.unit = "line"
+    out.counts(ROWS, "line")
     layers = _Layers(out)
     info: dict[str, Any] = {}
     layers.draw(_text_rows(source, out, info))
@@ -428,20 +428,17 @@ class DeepSparse(Importer):
     def read(self, source: Source, out: Builder) -> None:
         """Read a log or a report."""
         head = source.head()
-        out.info.unit, out.balance.unit = "line", LINES
         if _JSON.match(head.text):
-            out.balance.unit = ROWS
             _read_json(source, out)
         elif all(column in head.text.split(b"\n", 1)[0] for column in CSV_COLUMNS):
-            out.balance.unit = ROWS
             _read_csv(source, out)
         elif TEXT_HEADER.search(head.text) and not _has_records(head):
-            out.balance.unit = ROWS
             _read_text(source, out)
         else:
             self._read_log(source, out, head)
 
     def _read_log(self, source: Source, out: Builder, head: Head) -> None:
+        out.counts(LINES)
         reader = LogReader(out, source)
         reader.read()
         if not reader.has_lines:

@@ -372,7 +372,7 @@ class TimedLog(Importer):
 
     def read(self, source: Source, out: Builder) -> None:
         """Read the whole log."""
-        out.info.unit, out.balance.unit = "line", LINES
+        out.counts(LINES)
         out.info.real_ids = out.info.several_at_once = True  # a program may write several logs
         sample = [plain(line.text) for line in islice(source.lines(), _SAMPLE)]
         if source.head().text.startswith(b"{"):

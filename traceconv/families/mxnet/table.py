@@ -86,17 +86,13 @@ _HELP = "Sums of profiler.dumps(), not a timeline. Sections overlap: the same wo
 
 
 class Row(msgspec.Struct):
-    """One line of a table, or one entry of the JSON.
-
-    Attributes:
-        kind: "time", "memory" or "counter", which is what the numbers mean.
-        numbers: total, min, max and avg as printed, None where one is not printed or was never set.
-    """
+    """One line of a table, or one entry of the JSON."""
 
     section: str
     name: str
-    kind: str
+    kind: str  # "time", "memory" or "counter", which is what the numbers mean
     count: int
+    #: total, min, max and avg as printed, None where one is not printed or was never set
     numbers: tuple[float | None, float | None, float | None, float | None]
 
     def args(self) -> dict[str, Any]:
@@ -139,36 +135,23 @@ def _averages_its_range(
 
 
 class _Text(msgspec.Struct):
-    """A table that is being read.
+    """A table that is being read."""
 
-    Attributes:
-        dump: the number of the call of dumps() in the log.
-        title: the line before, which may be the title of a section.
-        numbers: how many numbers the rows have behind the count; 0 outside of the rows.
-    """
-
-    dump: int
+    dump: int  # the number of the call of dumps() in the log
     section: str = ""
-    title: str = ""
-    numbers: int = 0
+    title: str = ""  # the line before, which may be the title of a section
+    numbers: int = 0  # how many numbers the rows have behind the count; 0 outside of the rows
     is_memory: bool = False
 
 
 class _Json(msgspec.Struct):
-    """A JSON dump that is being read line by line.
-
-    Attributes:
-        prefix: what a logger put before the first line.
-        first: the kind that it begins with: "Time", if nobody sorted the keys.
-        path: the names of the objects around the line: kind, section, entry.
-        values: what the innermost entry holds.
-    """
+    """A JSON dump that is being read line by line."""
 
     dump: int
-    prefix: str
-    first: str
-    path: list[str]
-    values: dict[str, str] = msgspec.field(default_factory=dict)
+    prefix: str  # what a logger put before the first line
+    first: str  # the kind that it begins with: "Time", if nobody sorted the keys
+    path: list[str]  # the names of the objects around the line: kind, section, entry
+    values: dict[str, str] = msgspec.field(default_factory=dict)  # what the innermost entry holds
 
     def goes_on_with(self, kind: str) -> bool:
         """Return whether an object of that name is a part of this dump; else it begins the next one."""
@@ -412,7 +395,6 @@ class MxnetTable(Importer):
 
     def read(self, source: Source, out: Builder) -> None:
         """Read the whole log. Raises MalformedInput when it holds no table."""
-        out.info.unit = "line"
-        out.balance.unit = LINES
+        out.counts(LINES)
         out.belongs_to(("mxnet",))
         _Reader(out).read(source)

@@ -48,28 +48,18 @@ class Described(NamedTuple):
 
 
 class Shape(NamedTuple):
-    """The mapping of a table to slices.
+    """The mapping of a table to slices."""
 
-    Attributes:
-        table: its name.
-        place: the columns that choose the track; the first is a global id.
-        described: the columns that describe the event.
-        varying: columns of whole numbers that differ from row to row, and their names in the args; if one of them
-            is "correlationId" it is the first.
-        track: the track for the values of `place`.
-        describe: the event for the values of `described`, by column.
-        role: "call" and "work" are joined by correlationId, "" is not.
-        copies: whether the throughput is shown; then "bytes" is the last of `varying`.
-    """
-
-    table: str
-    place: tuple[str, ...]
-    described: tuple[str, ...]
+    table: str  # its name
+    place: tuple[str, ...]  # the columns that choose the track; the first is a global id
+    described: tuple[str, ...]  # the columns that describe the event
+    #: columns of whole numbers that differ from row to row, and their names in the args; if one of them is
+    #: "correlationId" it is the first
     varying: tuple[tuple[str, str], ...]
-    track: Callable[..., TrackId]
-    describe: Callable[[dict[str, Any]], Described]
-    role: str = ""
-    copies: bool = False
+    track: Callable[..., TrackId]  # the track for the values of `place`
+    describe: Callable[[dict[str, Any]], Described]  # the event for the values of `described`, by column
+    role: str = ""  # "call" and "work" are joined by correlationId, "" is not
+    copies: bool = False  # whether the throughput is shown; then "bytes" is the last of `varying`
 
 
 class Slices:

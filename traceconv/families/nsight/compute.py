@@ -478,6 +478,5 @@ class NsightCompute(Importer):
 
     def read(self, source: Source, out: Builder) -> None:
         """Read the whole report."""
-        out.info.unit = "line"
-        out.balance.unit = LINES
+        out.counts(LINES)
         _Reader(out, source).read()

@@ -470,8 +470,7 @@ class NsightSystems(Importer):
     def read(self, source: Source, out: Builder) -> None:
         """Read all tables."""
         out.info.real_ids = True
-        out.info.unit = "row"
-        out.balance.unit = ROWS
+        out.counts(ROWS)
         if not source.head().data.startswith(MAGIC):
             raise MalformedInput(
                 source.display, "", "not an SQLite database, expected an export of a report", hint=_EXPORT

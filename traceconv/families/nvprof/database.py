@@ -349,8 +349,7 @@ class NvprofSqlite(Importer):
     def read(self, source: Source, out: Builder) -> None:
         """Read the whole database."""
         out.info.real_ids = True
-        out.info.unit = "row"
-        out.balance.unit = ROWS
+        out.counts(ROWS)
         with open_database(source.database()) as database:
             for note in database.notes:
                 out.note(note)

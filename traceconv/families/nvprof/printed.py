@@ -57,15 +57,10 @@ _SHORT = {"Regs": "Registers Per Thread", "SSMem": "Static SMem", "DSMem": "Dyna
 
 @dataclass(frozen=True)
 class Header:
-    """A header row.
+    """A header row."""
 
-    Attributes:
-        columns: the words, without footnote marks.
-        csv: whether the table is CSV.
-    """
-
-    columns: tuple[str, ...]
-    csv: bool
+    columns: tuple[str, ...]  # the words, without footnote marks
+    csv: bool  # whether the table is CSV
 
     @cached_property
     def timed(self) -> bool:

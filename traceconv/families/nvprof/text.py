@@ -643,6 +643,5 @@ class NvprofText(Importer):
     def read(self, source: Source, out: Builder) -> None:
         """Read the whole text."""
         out.info.real_ids = True
-        out.info.unit = "line"
-        out.balance.unit = LINES
+        out.counts(LINES)
         _Reader(out).read(source)

@@ -672,8 +672,7 @@ class OnednnVerbose(Importer):
 
     def read(self, source: Source, out: Builder) -> None:
         """Read the whole log."""
-        out.info.unit = "line"
-        out.balance.unit = LINES
+        out.counts(LINES)
         out.info.real_ids = True  # the only process is the one that the user states
         out.info.runs_in = _RUNTIMES
         _Reader(out, self.pid).read(source)

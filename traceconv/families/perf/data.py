@@ -658,8 +658,7 @@ class PerfData(Importer):
 
     def read(self, source: Source, out: Builder) -> None:
         """Read the whole recording."""
-        out.info.unit = "byte"
-        out.balance.unit = RECORDS
+        out.counts(RECORDS, "byte")
         with _bytes_of(source) as data:
             try:
                 file = read_header(data)

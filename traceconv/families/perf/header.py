@@ -277,8 +277,7 @@ class PerfHeader(Importer):
 
     def read(self, source: Source, out: Builder) -> None:
         """Read all lines. Raises MalformedInput if there is no header."""
-        out.info.unit = "line"
-        out.balance.unit = LINES
+        out.counts(LINES)
         header = Header()
         for number, line in TextLines(out).read(source):
             if line.strip() and not line.startswith(b"#"):
@@ -432,8 +431,7 @@ class PerfReport(Importer):
 
     def read(self, source: Source, out: Builder) -> None:
         """Read the whole text."""
-        out.info.unit = "line"
-        out.balance.unit = LINES
+        out.counts(LINES)
         _ReportReader(out).read(source)
         out.belongs_to(("perf-script", "perf-data", "perf-json"))
 
@@ -699,6 +697,5 @@ class PerfJson(Importer):
 
     def read(self, source: Source, out: Builder) -> None:
         """Read the whole file."""
-        out.info.unit = "sample"
-        out.balance.unit = SAMPLES
+        out.counts(SAMPLES)
         _JsonReader(out).read(source)

@@ -607,8 +607,7 @@ class PerfScript(Importer):
             raise UsageError(f"option clockid of {self.name} is one of {known}, not {self.clockid!r}")
         beside = Source(self.header) if self.header else None
         zone = zone_of(self.name, self.utc_offset)
-        out.info.unit = "line"
-        out.balance.unit = LINES
+        out.counts(LINES)
         reader = _Reader(out, self.pid, self.deltatime)
         reader.read(source)
         out.info.without_periods = tuple(reader.without_periods)

@@ -685,8 +685,7 @@ class PerfStat(Importer):
     def read(self, source: Source, out: Builder) -> None:
         """Read the whole file."""
         zone = zone_of(self.name, self.utc_offset)
-        out.info.unit = "line"
-        out.balance.unit = LINES
+        out.counts(LINES)
         reader = _Reader(out)
         reader.read(source)
         if any(recording.elapsed or recording.last for recording in reader.recordings):

@@ -209,7 +209,7 @@ class Perfetto(Importer):
 
     def read(self, source: Source, out: Builder) -> None:
         """Read all packets. Raises MalformedInput when there is none."""
-        out.balance.unit, out.info.unit = PACKETS, "packet"
+        out.counts(PACKETS)
         with source.open() as stream:
             reader = PacketReader(out, source.unpacked)
             reader.read(stream)

@@ -126,27 +126,19 @@ class _Row(msgspec.Struct):
 
 
 class _Table(msgspec.Struct):
-    """A table that is being read.
-
-    Attributes:
-        starts: the start of each column, by the dashes.
-        headings: the names of the columns; empty before the line with the headings.
-        track: the track of the rows; None before the first one.
-        pending: the last row, whose stack may follow.
-        ended: whether the dashes below the rows were seen; footers may follow.
-    """
+    """A table that is being read."""
 
     number: int
-    starts: list[int]
-    title: str = ""
-    headings: list[str] = msgspec.field(default_factory=list)
+    starts: list[int]  # the start of each column, by the dashes
+    headings: list[str] = msgspec.field(default_factory=list)  # the columns; empty before the line with the headings
     rules: int = 1
-    track: TrackId | None = None
-    pending: _Row | None = None
+    track: TrackId | None = None  # None before the first row
+    pending: _Row | None = None  # the last row, whose stack may follow
     totals: dict[str, int] = msgspec.field(default_factory=dict)
 
     @property
     def ended(self) -> bool:
+        """Whether the dashes below the rows were seen; footers may follow."""
         return self.rules > 2
 
     def cells(self, line: str) -> list[str] | None:
@@ -362,7 +354,6 @@ class PytorchTable(Importer):
 
     def read(self, source: Source, out: Builder) -> None:
         """Read the whole log. Raises MalformedInput when it holds no table."""
-        out.info.unit = "line"
-        out.balance.unit = LINES
+        out.counts(LINES)
         out.belongs_to(("pytorch-kineto",))
         _Reader(out).read(source)

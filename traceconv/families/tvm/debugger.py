@@ -107,28 +107,19 @@ _ITERATION = re.compile(rb"(?<!\S)Iteration: (?P<number>\d{1,9})(?:: (?P<time>" 
 
 
 class Row(msgspec.Struct, eq=False):
-    """One node of a table, or one op of the measurement lines.
-
-    Attributes:
-        time: Time(us) as printed; empty in measurement lines.
-        times: Start Time and End Time in ns since midnight.
-        percents: Time(%), of each table that has this row.
-        shapes: Shape, of each row of the node: a node with several outputs has as many rows.
-        inputs, outputs: how many there are; -1 in measurement lines.
-        measured: the single measurements, in us as printed.
-        at: the number of its line.
-    """
+    """One node of a table, or one op of the measurement lines."""
 
     name: str
     op: str
-    at: int
-    time: bytes = b""
-    percents: list[bytes] = msgspec.field(default_factory=list)
-    times: tuple[int, int] | None = None
+    at: int  # the number of its line
+    time: bytes = b""  # Time(us) as printed; empty in measurement lines
+    percents: list[bytes] = msgspec.field(default_factory=list)  # Time(%), of each table that has this row
+    times: tuple[int, int] | None = None  # Start Time and End Time in ns since midnight
+    #: Shape, of each row of the node: a node with several outputs has as many rows
     shapes: list[str] = msgspec.field(default_factory=list)
-    inputs: int = -1
+    inputs: int = -1  # inputs, outputs: how many there are; -1 in measurement lines
     outputs: int = -1
-    measured: list[bytes] = msgspec.field(default_factory=list)
+    measured: list[bytes] = msgspec.field(default_factory=list)  # the single measurements, in us as printed
 
     @property
     def dur(self) -> int | None:
@@ -172,24 +163,17 @@ class Row(msgspec.Struct, eq=False):
 
 
 class Table(msgspec.Struct, eq=False):
-    """One table, or the measurement lines of one run.
+    """One table, or the measurement lines of one run."""
 
-    Attributes:
-        at: the number of its first line.
-        is_log: whether these are measurement lines.
-        prefix: the text before the header on its line, without times: a rank, a logger.
-        total: Total_time in us as printed; only tables that are sorted by time have it.
-    """
-
-    at: int
-    is_log: bool = False
-    prefix: bytes = b""
+    at: int  # the number of its first line
+    is_log: bool = False  # whether these are measurement lines
+    prefix: bytes = b""  # the text before the header on its line, without times: a rank, a logger
     prefix_length: int = 0
     ops_column: int = 0
     has_clock: bool = False
     has_measurements: bool = False
     rows: list[Row] = msgspec.field(default_factory=list)
-    total: bytes = b""
+    total: bytes = b""  # Total_time in us as printed; only tables that are sorted by time have it
 
     @property
     def sum_ns(self) -> int:
@@ -628,8 +612,7 @@ class TvmDebugger(Importer):
     def read(self, source: Source, out: Builder) -> None:
         """Read the whole log."""
         midnight = self._midnight()
-        out.info.unit = "line"
-        out.balance.unit = LINES
+        out.counts(LINES)
         read, runs = _read_lines(source, out)
         if not read and not runs:
             raise source.malformed(

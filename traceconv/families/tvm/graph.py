@@ -107,18 +107,12 @@ class Wanted(NamedTuple):
 
 
 class Node(msgspec.Struct, frozen=True, eq=False):
-    """One node of the graph.
+    """One node of the graph."""
 
-    Attributes:
-        index: its place in the graph.
-        op: the name of the function that it calls; empty for a parameter or input.
-        inputs: the producers: their index, and the number of their output.
-    """
-
-    index: int
+    index: int  # its place in the graph
     name: str
-    op: str
-    inputs: tuple[tuple[int, int], ...]
+    op: str  # the name of the function that it calls; empty for a parameter or input
+    inputs: tuple[tuple[int, int], ...]  # the producers: their index, and the number of their output
     outputs: tuple[Output, ...]
     attrs: dict[str, Any]
 
@@ -129,14 +123,10 @@ class Node(msgspec.Struct, frozen=True, eq=False):
 
 
 class Graph(msgspec.Struct):
-    """The nodes in order of execution.
-
-    Attributes:
-        unknown_inputs: the number of inputs that refer to no earlier node.
-    """
+    """The nodes in order of execution."""
 
     nodes: list[Node]
-    unknown_inputs: int = 0
+    unknown_inputs: int = 0  # the number of inputs that refer to no earlier node
 
     def args_of(self, node: Node) -> dict[str, Any]:
         """Return the args of a node from the graph."""
@@ -244,16 +234,11 @@ def _shape_text(shape: object) -> str:
 
 
 class Dump(msgspec.Struct):
-    """The content of a dump folder about the nodes of one input.
-
-    Attributes:
-        nodes: the node of each row that was asked for.
-        device: such as "CPU 0", by the name of the folder; or an empty text.
-    """
+    """The content of a dump folder about the nodes of one input."""
 
     graph: Graph
-    nodes: list[Node]
-    device: str
+    nodes: list[Node]  # the node of each row that was asked for
+    device: str  # such as "CPU 0", by the name of the folder; or an empty text
     _tensors: dict[int | str, list[Tensor]] = msgspec.field(default_factory=dict)
 
     def args_of(self, node: Node) -> dict[str, Any]:
@@ -405,8 +390,7 @@ class TvmGraph(Importer):
 
     def read(self, source: Source, out: Builder) -> None:
         """Read the whole graph. Raises MalformedInput when it makes no sense."""
-        out.info.unit = "node"
-        out.balance.unit = NODES
+        out.counts(NODES)
         with source.open() as stream:
             data = stream.read()
         try:

@@ -69,16 +69,11 @@ class Tensor(msgspec.Struct, frozen=True):
 
 
 class Listing(msgspec.Struct):
-    """What a file holds.
+    """What a file holds."""
 
-    Attributes:
-        names: how many names it has.
-        cut: where the file ends too early, in words; empty if it does not.
-    """
-
-    names: int = 0
+    names: int = 0  # how many names it has
     tensors: list[Tensor] = msgspec.field(default_factory=list)
-    cut: str = ""
+    cut: str = ""  # where the file ends too early, in words; empty if it does not
 
 
 class _Ends(Exception):
@@ -227,8 +222,7 @@ class TvmOutputTensors(Importer):
 
     def read(self, source: Source, out: Builder) -> None:
         """List the tensors. Raises MalformedInput when the file makes no sense."""
-        out.info.unit = "tensor"
-        out.balance.unit = TENSORS
+        out.counts(TENSORS)
         with source.open() as stream:
             listing = read_listing(stream, source.display)
         out.belongs_to(("tvm-debugger", "tvm-execution-trace"))

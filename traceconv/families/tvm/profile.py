@@ -283,7 +283,7 @@ class TvmProfile(Importer):
         """Read all reports of the input."""
         form = reports.form_of(source.head().text)
         out.clocks.set_default(NO_CLOCK.owned_by(out.info.name))
-        out.info.unit, out.balance.unit = ("call", CALLS) if form == "json" else ("line", LINES)
+        out.counts(CALLS if form == "json" else LINES)
         if form == "json":
             parsed = reports.read_json(source, out)
         else:

@@ -86,20 +86,13 @@ class Cell(NamedTuple):
 
 
 class Call(msgspec.Struct):
-    """One row: a call, several calls of equal shapes (Count), or a total.
+    """One row: a call, several calls of equal shapes (Count), or a total."""
 
-    Attributes:
-        at: the number of its line or of the call.
-        is_total: whether it is Sum, or the Total of a device.
-        dur: its duration in ns, after `Report.measure`; None for one that has none, and for a total.
-        ts: where it is drawn, ns.
-    """
-
-    at: int
+    at: int  # the number of its line or of the call
     cells: dict[str, Cell] = msgspec.field(default_factory=dict)
-    is_total: bool = False
-    dur: int | None = None
-    ts: int = 0
+    is_total: bool = False  # whether it is Sum, or the Total of a device
+    dur: int | None = None  # its duration in ns, after `Report.measure`; None for one that has none, and for a total
+    ts: int = 0  # where it is drawn, ns
 
     def text(self, column: str) -> str:
         """Return the text of a cell; empty if there is none."""
@@ -107,21 +100,17 @@ class Call(msgspec.Struct):
 
 
 class Report(msgspec.Struct):
-    """One report.
-
-    Attributes:
-        in_order: whether the calls are in the order in which they were completed; None if the form leaves that open.
-        calls: the rows without Sum, and Total of each device, which are `totals`.
-        configuration: the settings that TVM prints.
-        signs: how often each character stands where a percentage, or without percentages a duration, may have its
-            decimal sign; None if the form states the kinds of its cells.
-    """
+    """One report."""
 
     at: int
+    #: whether the calls are in the order in which they were completed; None if the form leaves that open
     in_order: bool | None = None
+    #: the rows without Sum, and Total of each device, which are `totals`
     calls: list[Call] = msgspec.field(default_factory=list)
     totals: list[Call] = msgspec.field(default_factory=list)
-    configuration: dict[str, str] = msgspec.field(default_factory=dict)
+    configuration: dict[str, str] = msgspec.field(default_factory=dict)  # the settings that TVM prints
+    #: how often each character stands where a percentage, or without percentages a duration, may have its
+    #: decimal sign; None if the form states the kinds of its cells
     signs: tuple[Counter[str], Counter[str]] | None = None
 
     def add(self, row: Call) -> None:
@@ -333,15 +322,11 @@ def _typed(title: str, cell: Cell) -> Cell:
 
 
 class _Columns(msgspec.Struct):
-    """Where the columns of a table end, in bytes.
-
-    Attributes:
-        prefix: the text before the header on its line: of a logger, mostly on the first line only.
-    """
+    """Where the columns of a table end, in bytes."""
 
     titles: list[str]
     ends: list[int]
-    prefix: bytes
+    prefix: bytes  # the text before the header on its line: of a logger, mostly on the first line only
 
     def without_prefix(self, line: bytes) -> bytes:
         """Return a row without the prefix, if it has the same as the header but for times."""

@@ -53,16 +53,11 @@ _TICKS = ("QPC", "RDTSC", "TSC")
 
 
 class External(Struct, frozen=True):
-    """A heading, taken apart.
-
-    Attributes:
-        clock: the clock of the times: QPC, CLOCK_MONOTONIC_RAW, RDTSC, TSC or UTC.
-        counters: name and kind of each counter; empty for intervals.
-    """
+    """A heading, taken apart."""
 
     mark: str
-    clock: str
-    counters: tuple[tuple[str, str], ...]
+    clock: str  # the clock of the times: QPC, CLOCK_MONOTONIC_RAW, RDTSC, TSC or UTC
+    counters: tuple[tuple[str, str], ...]  # name and kind of each counter; empty for intervals
     has_pid: bool
     has_tid: bool
 

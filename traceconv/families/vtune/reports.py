@@ -118,18 +118,12 @@ _TREE_HELP = "Sums of a call tree, not a timeline: the lengths are real, the ord
 
 
 class Report(msgspec.Struct, frozen=True):
-    """A heading, taken apart.
+    """A heading, taken apart."""
 
-    Attributes:
-        delimiter: the separator of the columns; empty where they are aligned.
-        starts: where the columns begin in a line, if they are aligned.
-        has_shares: whether columns that end with :Total are per cent of the whole, known from the rows.
-    """
-
-    delimiter: str
+    delimiter: str  # the separator of the columns; empty where they are aligned
     columns: tuple[str, ...]
-    starts: tuple[int, ...] = ()
-    has_shares: bool = False
+    starts: tuple[int, ...] = ()  # where the columns begin in a line, if they are aligned
+    has_shares: bool = False  # whether columns that end with :Total are per cent of the whole, known from the rows
 
     @property
     def kind(self) -> str:
@@ -194,23 +188,16 @@ def _fields(text: str, delimiter: str) -> list[str]:
 
 
 class _Node(msgspec.Struct):
-    """A function of a call tree, or a part of it that one caller led to.
-
-    Attributes:
-        parent: its place among the functions, which come before those that they call; -1 for no caller.
-        total, own: the time with and without what it calls, ns; `total` is None if it is not stated.
-        share: the per cent of the whole, None if not stated.
-        length: how long it is drawn, ns.
-    """
+    """A function of a call tree, or a part of it that one caller led to."""
 
     name: str
     line: int
-    parent: int
-    total: int | None
+    parent: int  # its place among the functions, which come before those that they call; -1 for no caller
+    total: int | None  # total, own: the time with and without what it calls, ns; `total` is None if it is not stated
     own: int
-    share: float | None
+    share: float | None  # the per cent of the whole, None if not stated
     args: dict[str, Any]
-    length: int = 0
+    length: int = 0  # how long it is drawn, ns
 
 
 def _measure(nodes: Sequence[_Node]) -> int:
@@ -594,8 +581,7 @@ class Vtune(Importer):
 
     def read(self, source: Source, out: Builder) -> None:
         """Read the whole file."""
-        out.info.unit = "line"
-        out.balance.unit = LINES
+        out.counts(LINES)
         for line in source.head().text.splitlines()[:_LINES]:
             if external.heading_of(text_of_line(line)) is not None:
                 external.read_external(source, out, self.frequency_hz)
