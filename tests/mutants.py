@@ -30,7 +30,6 @@ from traceconv.align.host_ends import Ends, EndsOfTwo
 from traceconv.align.host_lines import HostLines
 from traceconv.align.identity import Together
 from traceconv.align.machines import Machine
-from traceconv.align.messages import Text
 from traceconv.errors import UnrelatedClocks
 from traceconv.model.clocks import Verdict
 
@@ -132,7 +131,7 @@ def each_empty(place: int) -> Returns:
 
 def moved_nothing(_original: Returns, pair: Any, *_args: Any) -> Any:
     """Return a clock of the pair, and an empty message, as if a zone explained the contradiction."""
-    return pair.a, Text.BOTH_FILES_SAY()
+    return pair.a, ""
 
 
 def nothing_together(_original: Returns, view: Any) -> Any:
@@ -140,15 +139,15 @@ def nothing_together(_original: Returns, view: Any) -> Any:
     return Together(view.recordings, [])
 
 
-def refused(method: Method, reason: Text) -> Returns:
+def refused(method: Method, reason: str) -> Returns:
     """Return an estimate that is not certain."""
-    return given(Estimate(method, Verdict.AMBIGUOUS, reason()))
+    return given(Estimate(method, Verdict.AMBIGUOUS, reason))
 
 
 def refused_silently(_original: Returns, inputs: Any, placed: Any, *_args: Any) -> None:
     """Refuse inputs that nothing relates, and say no more."""
     if any(one.key not in placed.maps for one in inputs.clocks):
-        raise UnrelatedClocks(Text.DRAW_SEPARATELY())
+        raise UnrelatedClocks("nothing relates them")
 
 
 def equal_lines(_original: Returns, entered: Any, _left: Any) -> HostLines:
@@ -295,28 +294,28 @@ MUTANTS: Sequence[Mutant] = (
     # align: estimators
     Mutant(
         "align.sequences:_from_chunk",
-        refused(Method.SEQUENCE, Text.NO_PLACE_FITS),
+        refused(Method.SEQUENCE, "no place fits"),
         aligned("drift-of-no-host-same-run"),
     ),
-    Mutant("align.sequences:_judged", refused(Method.SEQUENCE, Text.NO_PLACE_FITS), aligned("two-processes")),
+    Mutant("align.sequences:_judged", refused(Method.SEQUENCE, "no place fits"), aligned("two-processes")),
     Mutant("align.sequences:_with_ends", third, ONE_HOST),
     Mutant("align.sequences:_of_one_run", third, aligned("guess")),
     Mutant("align.nesting:possible", nothing, aligned("guess")),
     Mutant("align.nesting:_narrowed", third, aligned("guess")),
     Mutant("align.piecewise_linear:lines_of", no_clocks_fit, aligned("stepped-clock-forward")),
     Mutant("align.robust:hidden_step", given(0.0), ONE_HOST),
-    Mutant("align.activity:_judged", refused(Method.ACTIVITY, Text.NO_OVERLAP), aligned("counters")),
+    Mutant("align.activity:_judged", refused(Method.ACTIVITY, "no overlap"), aligned("counters")),
     Mutant("align.activity:_rivals", empty, aligned("periodic-samples")),
     Mutant(
         "align.sampling_gaps:align_interruptions",
-        refused(Method.SAMPLING_GAPS, Text.SAMPLES_AVOID_NOTHING),
+        refused(Method.SAMPLING_GAPS, "nothing is avoided"),
         aligned("samples"),
     ),
     Mutant("align.sampling_gaps:_too_good", nothing, ("tests/align/test_sampling_gaps.py",)),
-    Mutant("align.launches:align_launches", refused(Method.LAUNCHES, Text.NO_PLACE_FITS), aligned("launches")),
+    Mutant("align.launches:align_launches", refused(Method.LAUNCHES, "no place fits"), aligned("launches")),
     Mutant("align.duration_placement:with_durations", second, aligned("no-times")),
     Mutant("align.duration_placement:_tried", empty, aligned("no-times")),
-    Mutant("align.durations:_verdict", given((Verdict.AMBIGUOUS, Text.NO_PLACE_FITS())), aligned("no-times-same-run")),
+    Mutant("align.durations:_verdict", given((Verdict.AMBIGUOUS, "no place fits")), aligned("no-times-same-run")),
     # align: hosts and ranks
     Mutant("align.collective_hosts:with_hosts_related", first, aligned("hosts")),
     Mutant("align.collective_hosts:_with_hosts_related", first, aligned("hosts")),
@@ -329,7 +328,7 @@ MUTANTS: Sequence[Mutant] = (
     Mutant("align.device_bounds:with_device_bounds", first, ("tests/answers/test_ranks.py",)),
     Mutant("align.ranks:check_of_ranks", empty, aligned("rank-ahead")),
     Mutant("align.ranks:_contradictions", empty, aligned("rank-ahead")),
-    Mutant("align.ranks:_hint", given(Text.KEEP_CLOCKS()), aligned("rank-ahead")),
+    Mutant("align.ranks:_hint", given("leave it"), aligned("rank-ahead")),
     # align: checks, warnings, receipts
     Mutant("align.other_processes:with_others_apart", second, aligned("two-processes")),
     Mutant("align.other_processes:_of_others", nothing, aligned("two-processes")),

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import traceconv
-from traceconv.align.messages import Text
+from tests.literals import texts_of
 from traceconv.model.diagnostics import DECLARED
 
 ROOT = Path(__file__).parent.parent
@@ -74,6 +74,7 @@ def test_messages_have_at_most_20_words_a_sentence() -> None:
     for module in pkgutil.walk_packages(traceconv.__path__, "traceconv."):
         if "._" not in module.name or module.name.startswith(("traceconv.families", "traceconv.check")):
             importlib.import_module(module.name)
-    texts = {f"Text.{text.name}": text.value for text in Text} | {code.name: code.help for code in DECLARED.values()}
+    texts = dict(texts_of(Path(traceconv.__file__).parent / "align"))
+    texts |= {code.name: code.help for code in DECLARED.values()}
     assert len(texts) > 300
     assert not {name: long for name, text in texts.items() if (long := _long_sentences(text))}

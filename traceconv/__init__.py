@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from traceconv.align.identity import Identity, Together
     from traceconv.align.inputs import HostsApart
     from traceconv.align.machines import Machine
-    from traceconv.align.messages import Message
     from traceconv.align.names import NameMap
     from traceconv.align.pairs import PairEstimate
     from traceconv.answers import Questions
@@ -95,7 +94,7 @@ __all__ = [
     "Collectives", "Column", "Constraints", "Counters", "DeviceBound", "EventPoint", "Expanded", "Flows", "Frame",
     "Frames", "Head", "HostsApart", "Identified", "Identity", "Importer", "ImporterFailed", "InconsistentClocks",
     "Input", "InputError", "Instants", "Level", "Limits", "Logs", "LostData", "Machine", "MalformedInput", "Match",
-    "Matched", "Message", "NameMap", "NothingRead", "Output", "OutputError", "PairEstimate", "PairLine", "Placement",
+    "Matched", "NameMap", "NothingRead", "Output", "OutputError", "PairEstimate", "PairLine", "Placement",
     "Policy", "Questions", "ReceiptLine", "Recording", "Result", "Samples", "Section", "SeveralErrors", "Slices",
     "Source", "SourceInfo", "Survey", "TimePoint", "Together", "Trace", "TraceconvError", "Track", "TrackKind",
     "Tracks", "UnrecognizedFormat", "UnrecognizedInput", "UnrelatedClocks", "UnverifiedAlignment", "UsageError",

@@ -19,13 +19,7 @@ from traceconv.align.inputs import ClockInput
 from traceconv.align.names import NameMap
 from traceconv.align.pairs import PairEstimate
 from traceconv.model.builder import Builder
-from traceconv.model.clocks import (
-    DRIFT_UNIT,
-    Bend,
-    ClockMap,
-    Step,
-    Verdict,
-)
+from traceconv.model.clocks import DRIFT_UNIT, Bend, ClockMap, Step, Verdict
 from traceconv.model.layout import lay_out
 from traceconv.model.source_info import SourceInfo
 from traceconv.model.trace import Trace

@@ -1,6 +1,6 @@
 """Hints that propose an option: each is followed as it is printed, and leads to a right merge, or to a marked one.
 
-A hint is found by its type in the messages of a refusal or of a receipt. What it leaves open, such as TIME, is filled
+A hint is found by a part of it in the texts of a refusal or of a receipt. What it leaves open, such as TIME, is filled
 in with the truth. A text that names an option of `merge` has a scenario here, or is listed as one that proposes none.
 """
 
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date, timedelta
 from pathlib import Path
@@ -17,6 +17,7 @@ import click
 import numpy as np
 import pytest
 
+import traceconv
 from tests.align.pairs import trace_of
 from tests.align.test_causality import gpu_files
 from tests.align.test_constraint_parser import BOOT, LOCAL, MONOTONIC, TIME_OF_DAY, UNIX, perf, trace
@@ -29,10 +30,10 @@ from tests.align.test_non_overlapping import wall
 from tests.align.test_one_host import inputs
 from tests.align.test_ranks import GLOO
 from tests.benchmarks.alignment.simulate import Shape, Truth, inner, outer, run
+from tests.literals import texts_of
 from traceconv.align import Alignment, Policy, align
 from traceconv.align.causality import believed, causality
 from traceconv.align.constraint_parser import parse_constraints, zone_ns
-from traceconv.align.messages import TEMPLATES, Message, Text
 from traceconv.api import read
 from traceconv.cli import cli
 from traceconv.cli.options import _ns
@@ -222,57 +223,66 @@ def another_zone(ahead: int, length: int, words: Mapping[str, str] | None = None
     return lambda: Case([wall(length=length), by_name(UNIX + ahead)], (moved(0), moved(UNIX)), (), words or {}, in_zone)
 
 
-#: For each text that proposes options: the scenarios that print it.
-SCENARIOS: dict[Text, list[Callable[[], Case]]] = {
-    Text.SAY_OFFSET: [unrelated],
-    Text.DRAW_SEPARATELY: [unrelated],
-    Text.SETTLE_AMBIGUITY: [periodic],
-    Text.SAY_SAME_RUN: [steep],
-    Text.BELIEVE_OR_LEAVE: [contradicting],
-    Text.ZONE_OPTION: [in_another_zone, another_zone(2 * HOUR, 10 * S)],
-    Text.ANY_ZONE_OF: [another_zone(6 * HOUR, 2 * HOUR, {"ZONE": "+06:00"})],
-    Text.DATE_IS: [another_day],
-    Text.ZONE_OF_TIMES: [local_times(LOCAL, UNIX + 3 * HOUR, 0, {"+HH:MM": "+03:00"})],
-    Text.ZONE_AND_DATE_OF_TIMES: [
+#: For each text that proposes options, by a part of it in which X stands for a field: the scenarios that print it.
+SCENARIOS: dict[str, list[Callable[[], Case]]] = {
+    "if you know the offset, --offset X=TIME": [unrelated],
+    "--on-ambiguous separate draws it": [unrelated],
+    "if you know the offset: --offset FILE=TIME": [periodic],
+    "--on-ambiguous best takes": [periodic],
+    "if both are of one run: --same-run": [steep],
+    "--offset X=X~X follows the events": [contradicting],
+    "--tz X=X": [in_another_zone, another_zone(2 * HOUR, 10 * S)],
+    "--tz X=ZONE with any of": [another_zone(6 * HOUR, 2 * HOUR, {"ZONE": "+06:00"})],
+    "--date X=X": [another_day],
+    "if you know the zone of its local times: --tz X=+HH:MM": [
+        local_times(LOCAL, UNIX + 3 * HOUR, 0, {"+HH:MM": "+03:00"})
+    ],
+    " --date X=DAY": [
         local_times(
             TIME_OF_DAY, UNIX % DAY_NS + 3 * HOUR, UNIX - UNIX % DAY_NS, {"+HH:MM": "+03:00", "DAY": str(TODAY)}
         )
     ],
-    Text.HOST_NOT_NAMED: [of_no_host],
-    Text.IS_MONOTONIC: [of_one_monotonic_clock],
-    Text.IS_MONOTONIC_OF: [of_a_named_machine],
-    Text.SAY_WHICH_MACHINE: [of_one_of_two_machines],
-    Text.NONE_TOO_EARLY: [early_kernels],
-    Text.OFFSET_WOULD_AGREE: [wrong_offset],
-    Text.CHECK_ANCHOR: [wrong_anchor],
-    Text.MOVED_BY: [two_ranks(3_700_000), two_ranks(40 * MS), two_ranks(-777_777)],
-    Text.KEEP_CLOCKS: [of_hosts("uneven_cut"), of_hosts("rank_step"), of_hosts("two_jobs"), set_late, set_at_half],
-    Text.SAY_WHERE_IT_BELONGS: [wrong_log],
-    Text.BOTH_OF_ONE_MACHINE: [of_one_boot],
+    "if all are of one host: --same-machine": [of_no_host],
+    "--clock X=monotonic": [of_one_monotonic_clock],
+    "--clock X=monotonic@X": [of_a_named_machine],
+    "name it: --clock": [of_one_of_two_machines],
+    "--offset X=TIME; it is at least": [early_kernels],
+    "--offset X=X~X would agree": [wrong_offset],
+    "--offset X=X~X moves the file": [wrong_anchor],
+    "--offset X=X~X": [two_ranks(3_700_000), two_ranks(40 * MS), two_ranks(-777_777)],
+    "--on-ambiguous best keeps all clocks": [
+        *(of_hosts("uneven_cut"), of_hosts("rank_step"), of_hosts("two_jobs"), set_late, set_at_half)
+    ],
+    "place it by --anchor or --offset X=TIME": [wrong_log],
+    "if both are of one machine, and it was not restarted in between: --same-machine": [of_one_boot],
 }
 
 _OPTION = re.compile(r"--(offset|anchor|tz|date|clock|drift|same-run|same-machine|on-ambiguous)\b")
 _FLAGS = ("same-run", "same-machine")
-#: Several of these are followed together.
-_TOGETHER = (Text.MOVED_BY, Text.IS_MONOTONIC, Text.IS_MONOTONIC_OF, Text.ZONE_AND_DATE_OF_TIMES)
-#: The texts that name an option, and propose none with a value: what was given, what it means, or to leave it out.
-_PROPOSE_NONE = {
-    *(Text.DATE_IN_FILE, Text.DATE_IN_TIMES, Text.DAY_WITHOUT_YEAR, Text.NO_DAY, Text.NO_ZONE, Text.ANCHOR_WRONG),
-    *(Text.CLOCK_IS, Text.CLOCK_IS_OF, Text.CLOCK_IS_OF_ONE_MACHINE, Text.CLOCK_OF_PERF_IS, Text.RECORDED_BY_PERF),
-    *(Text.MACHINE_OF_NO_INPUT, Text.SEVERAL_MACHINES, Text.NO_CLOCK, Text.NO_CLOCK_AT_HOST, Text.NO_NAME_OF_ONE),
-    *(Text.READ_WITH_OTHER_DRIFT, Text.TWO_DRIFTS, Text.NO_DRIFT, Text.TOO_MUCH_DRIFT, Text.LESS_BESIDES_DRIFT),
-    *(Text.NO_SUCH_EVENT, Text.FEWER_EVENTS, Text.ROW_WITHOUT_TIME, Text.ANCHOR_AND_FREE_DRIFT, Text.ANCHOR_BELIEVED),
-    *(Text.ANCHOR_BEFORE_EVENTS, Text.ANCHOR_AFTER_EVENTS, Text.OFFSET_MOVES_ANCHOR, Text.ONE_INSTANT_AT_TWO),
-    Text.DRIFT_NOT_CONFIRMED,
-    *(Text.TWO_BOOTS, Text.ONE_BOOT, Text.USER_SAYS_ONE_MACHINE, Text.TAKEN_AS_BEST, Text.NOT_A_MAP),
+#: Parts of texts that name an option, and propose none with a value: what was given, what it means, or to leave it out.
+_PROPOSE_NONE = (
+    *("--date: ", "--tz: X is not", "--clock: ", "--drift: ", "--drift states", "--anchor X: ", "--clock states"),
+    *("--clock names the machine", "--anchor, with up to", "X away from --anchor X, which is used"),
+    *("--anchor X names a time", "--offset moves X and X", "--anchor X and X put one instant", "X x --anchor"),
+    *("no events confirm --drift", "--same-machine: ", "as --same-machine says", "--same-machine says that it is"),
+    *("(--on-ambiguous best), but", "--map X: expected", "--drift do not explain the difference"),
     # They say which option to use or to leave out, and leave the rest to the user.
-    *(Text.OFFSET_AND_ANCHOR_PLACE_ANY, Text.LEAVE_CLOCK_OUT, Text.LEAVE_DRIFT_OUT, Text.SPLIT_IT),
-    *(Text.LEAVE_OUT_OR_PLACE, Text.CHECK_OFFSET_AND_UNIT, Text.NAME_AN_EVENT, Text.MAP),
+    *(
+        "--offset and --anchor place any file",
+        "leave --clock out",
+        "leave --drift out",
+        "merge the parts with --offset",
+    ),
+    *("or place this one with --offset", "check --offset and the unit", "name an event on the clock you mean"),
+    "--map X=X",
     # Estimates of one run agree; `test_contradictions` replaces one for this refusal, which leaves the time open.
-    Text.ONE_RELATION_IS_WRONG,
+    "or place one by --offset",
     # Advice of the command `clocks`, under conditions that only the user knows.
-    *(Text.IF_INSTANT_KNOWN, Text.IF_APART_KNOWN),
-}
+    *("if you know an instant that both recorded", "if you know how far apart they are"),
+    "counts the monotonic clock of this machine",
+    # Of the report.
+    *("--report X: the name ends", "--report align.html"),
+)
 
 
 def test_each_text_that_names_an_option_is_followed_or_proposes_none() -> None:
@@ -280,19 +290,11 @@ def test_each_text_that_names_an_option_is_followed_or_proposes_none() -> None:
     assert command is not None
     names = [name for option in command.params for name in option.opts if name.startswith("--")]
     pattern = re.compile("|".join(rf"{name}(?![\w-])" for name in names))
-    naming = {text for text, template in TEMPLATES.items() if pattern.search(template)}
-    assert naming == set(SCENARIOS) | _PROPOSE_NONE
-    assert not set(SCENARIOS) & _PROPOSE_NONE
-
-
-def parts(said: object) -> Iterator[Message]:
-    """A message, and all messages in its fields."""
-    if isinstance(said, Message):
-        yield said
-        said = tuple(value for _, value in said.fields)
-    if isinstance(said, tuple | list):
-        for one in said:
-            yield from parts(one)
+    texts = [text for _, text in texts_of(Path(traceconv.__file__).parent / "align")]
+    naming = [text for text in texts if pattern.search(text) and text not in names]
+    parts = [*SCENARIOS, *_PROPOSE_NONE]
+    assert not [text for text in naming if not any(part in text for part in parts)]
+    assert not [part for part in parts if not any(part in text for text in naming)]
 
 
 def merged(case: Case, options: Sequence[str]) -> Alignment:
@@ -323,13 +325,13 @@ def merged(case: Case, options: Sequence[str]) -> Alignment:
     return believed(found, causality(traces, found), policy.on_ambiguous)
 
 
-def said_of(case: Case, monkeypatch: pytest.MonkeyPatch) -> list[Message]:
-    """All messages of the hint of the refusal, or of the warnings."""
-    hints: list[object] = []
+def said_of(case: Case, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The hint of the refusal, or the warnings."""
+    hints: list[str] = []
     init = TraceconvError.__init__
 
     def noted(self: TraceconvError, reason: object, *, hint: object = "", at: str = "") -> None:
-        hints.append(hint)
+        hints.append(str(hint))
         init(self, reason, hint=hint, at=at)
 
     with monkeypatch.context() as patch:
@@ -337,23 +339,18 @@ def said_of(case: Case, monkeypatch: pytest.MonkeyPatch) -> list[Message]:
         try:
             found = merged(case, case.given)
         except TraceconvError:
-            return list(parts(hints[-1:]))
-    return [one for line in found.receipt for one in parts(line.messages)]
+            return hints[-1:]
+    return [message for line in found.receipt for message in line.messages]
 
 
-def proposed(text: Text, said: Sequence[Message], case: Case) -> list[list[str]]:
-    """The options that a text proposes, those of each alternative together, with what they leave open filled in."""
-    own = [one for one in said if one.text is text]
-    assert own, f"{text.name}: {[one.text.name for one in said]}"
-    bare = [
-        Message(text, tuple((name, "" if isinstance(value, Message) else value) for name, value in one.fields))
-        for one in own
-    ]
-    sentence = (" " if text in _TOGETHER else "; ").join(map(str, bare))
+def proposed(part: str, said: Sequence[str], case: Case) -> list[list[str]]:
+    """The options in clauses with a part of a text, by alternatives, with what they leave open filled in."""
+    pattern = re.compile(re.escape(part).replace("X", r"\S+"))
+    clauses = [clause for text in said for clause in re.split(r"; (?!it is at least)", text) if pattern.search(clause)]
     for word, meant in case.open.items():
-        sentence = sentence.replace(word, meant)
-    alternatives = [sentence] if text in _TOGETHER else re.split(r"; |, and ", sentence)
-    return [options for one in alternatives if (options := options_in(one))]
+        clauses = [clause.replace(word, meant) for clause in clauses]
+    alternatives = [words for clause in clauses for words in re.split(r", and | (?:and|or) (?=--)", clause)]
+    return [options for words in alternatives if (options := options_in(words))]
 
 
 def options_in(sentence: str) -> list[str]:
@@ -386,13 +383,13 @@ def without(given: Sequence[str], options: Sequence[str]) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("text", "number"), [(text, number) for text, cases in SCENARIOS.items() for number in range(len(cases))]
+    ("part", "number"), [(part, number) for part, cases in SCENARIOS.items() for number in range(len(cases))]
 )
-def test_a_hint_that_is_followed_is_right(text: Text, number: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    case = SCENARIOS[text][number]()
+def test_a_hint_that_is_followed_is_right(part: str, number: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    case = SCENARIOS[part][number]()
     said = said_of(case, monkeypatch)
-    followed = proposed(text, said, case)
-    assert followed, f"{text.name} proposes nothing: {[str(one) for one in said]}"
+    followed = proposed(part, said, case)
+    assert followed, f"proposes nothing: {said}"
     for options in followed:
-        kept = [] if text is Text.CHECK_ANCHOR else without(case.given, options)
+        kept = [] if case.given[:1] == ("--anchor",) else without(case.given, options)
         assert is_right(case, merged(case, [*kept, *options])), options

@@ -11,7 +11,6 @@ from traceconv.align import Alignment, Policy, align
 from traceconv.align.constraint_parser import NO_CONSTRAINTS, ClockConstraint, ClockKind, Constraints, parse_clock
 from traceconv.align.identity import By, Identity, Recording, Seen, Together, View, Why, identified
 from traceconv.align.machines import Basis, Machine, machines_of
-from traceconv.align.messages import Text
 from traceconv.errors import InconsistentClocks, UsageError
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import MONOTONIC, REALTIME, ClockDomain, ClockSnapshot, Verdict, machine_name
@@ -434,7 +433,7 @@ def test_times_that_are_a_guess_tell_nothing() -> None:
 
 
 def test_times_that_events_contradict_tell_nothing_either() -> None:
-    found, late = align([trace("a", "vm"), trace("b", "vm"), trace("c", "vm")]), Text.QUEUED()
+    found, late = align([trace("a", "vm"), trace("b", "vm"), trace("c", "vm")]), "late"
     assert one(found.together) == [(By.PID, Basis.HOST, 0, 1), (By.PID, Basis.HOST, 0, 2)]
     assert one(found.doubted([2], Verdict.INCONSISTENT, late).together) == [(By.PID, Basis.HOST, 0, 1)]
     assert not one(found.doubted([0, 2], Verdict.INCONSISTENT, late).together)

@@ -20,14 +20,7 @@ from traceconv.align.names import NameMap
 from traceconv.align.pairs import PairEstimate
 from traceconv.errors import TraceconvError
 from traceconv.model.builder import Builder
-from traceconv.model.clocks import (
-    ClockDomain,
-    ClockMap,
-    Run,
-    Step,
-    Verdict,
-    Zero,
-)
+from traceconv.model.clocks import ClockDomain, ClockMap, Run, Step, Verdict, Zero
 from traceconv.model.layout import lay_out
 from traceconv.model.marks import GPU_LAUNCHES, GPU_MARKS, FormatMarks
 from traceconv.model.source_info import SourceInfo

@@ -14,7 +14,7 @@ from tests.benchmarks.alignment.simulate import Shape
 from traceconv.align import Alignment, Policy, ReceiptLine, align
 from traceconv.align.constraint_parser import parse_constraints
 from traceconv.align.estimate import Events
-from traceconv.align.messages import Message, Text
+from traceconv.align.input_warnings import NoOverlap
 from traceconv.align.receipt import warned
 from traceconv.cli.results import receipt_blocks, receipt_cells, receipt_table
 from traceconv.merging.traces import merge_traces
@@ -74,7 +74,7 @@ def test_many_equal_ranks_have_one_line() -> None:
         {"drift_ppm": 2.0},
         {"moved_ns": 50_000},
         {"note": "laid along"},
-        {"messages": (Text.ITS_OWN_TIMES(),)},
+        {"messages": ("its own times",)},
     ],
 )
 def test_a_rank_that_differs_has_its_own_line(other: dict[str, Any]) -> None:
@@ -213,15 +213,17 @@ def test_the_tracks_and_the_metadata_tell_it(traces: list[Trace], alignment: Ali
 
 
 def test_only_what_is_said_of_both_inputs_is_said_once() -> None:
-    def line(file: str, said: Message) -> ReceiptLine:
+    def line(file: str, said: str) -> ReceiptLine:
         return ReceiptLine(file, "f", "c", "way", 0, None, "ok", messages=(said,))
 
-    def apart(gap: int, other: str) -> Message:
-        return Text.WITH_HINTS(said=(Text.OVERLAPS_WITH_NONE(gap=gap, other=other),))
+    def apart(gap: int, *, file: str, other: str) -> NoOverlap:
+        warning = NoOverlap(f"{gap} away from {other}")
+        warning.both = gap, frozenset((file, other))
+        return warning
 
-    twice = [line("1", apart(3, "2")), line("2", apart(3, "1"))]
+    twice = [line("1", apart(3, file="1", other="2")), line("2", apart(3, file="2", other="1"))]
     assert warned(twice) == [(f"warning: 1: {twice[0].messages[0]}", "")]
-    assert len(warned([line("1", apart(12, "2")), line("2", apart(2, "1"))])) == 2
-    first, second = (Text.SAY_OFFSET(file=name) for name in ("1", "2"))
+    assert len(warned([line("1", apart(12, file="1", other="2")), line("2", apart(2, file="2", other="1"))])) == 2
+    first, second = (f"--offset {name}=TIME" for name in ("1", "2"))
     assert [more for _, more in warned([line("1", second), line("2", first)])] == ["", ""]
     assert warned([line("1", first), line("2", first)]) == [(f"warning: 1: {first}", "likewise 2")]

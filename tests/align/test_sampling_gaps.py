@@ -18,13 +18,7 @@ from traceconv.align.geometry import F64
 from traceconv.align.names import NameMap
 from traceconv.align.sampling_gaps import align_interruptions
 from traceconv.model.builder import Builder
-from traceconv.model.clocks import (
-    ClockDomain,
-    ClockMap,
-    Step,
-    Verdict,
-    Zero,
-)
+from traceconv.model.clocks import ClockDomain, ClockMap, Step, Verdict, Zero
 from traceconv.model.clocks import Run as ClockRun
 from traceconv.model.source_info import SourceInfo
 from traceconv.model.trace import Trace

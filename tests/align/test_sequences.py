@@ -20,7 +20,6 @@ from traceconv.align.features import shared_work
 from traceconv.align.geometry import Line
 from traceconv.align.iterations import correlation_within_iterations
 from traceconv.align.matching import Matcher, Pairs
-from traceconv.align.messages import Text
 from traceconv.align.names import NameMap
 from traceconv.align.robust import margin_of, null_margin
 from traceconv.align.sequence_candidates import _counted, _transformed
@@ -108,7 +107,7 @@ def test_short_traces_must_fit_better_than_by_chance() -> None:
     short = Events(start - start[0], np.full(40, 5 * US), np.zeros(40, np.int32), 0)
     found = align_sequences(long, short, Prior(start[0] - 50 * US, start[0] + 50 * US))
     assert found.verdict is Verdict.AMBIGUOUS
-    assert found.reason.text is Text.EVENTS_HARDLY_FIT
+    assert "hardly fits better" in found.reason
 
 
 def test_a_clock_that_is_set_on_the_way() -> None:

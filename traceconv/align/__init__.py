@@ -26,13 +26,12 @@ from traceconv.align.domains import Key
 from traceconv.align.duplicates import warnings_of_duplicates
 from traceconv.align.identity import identified, viewed
 from traceconv.align.input_warnings import (
+    NoOverlap,
     warnings_of_jobs,
     warnings_of_no_overlap,
     warnings_of_unnamed_hosts,
-    zones_told,
 )
 from traceconv.align.inputs import Inputs, Policy, gathered
-from traceconv.align.messages import Message
 from traceconv.align.placed import Placed, related_maps
 from traceconv.align.placement import place
 from traceconv.align.receipt import Alignment, ReceiptLine, moved_ns, receipt_line
@@ -118,16 +117,18 @@ def _alignment(traces: Sequence[Trace], inputs: Inputs, placed: Placed, constrai
         repeats=inputs.repeats,
         skews=inputs.skews,
         others=placed.others,
-        zones_told=zones_told(traces, chain.from_iterable(warnings.values())),
+        zones_told=frozenset().union(
+            *(said.told for said in chain.from_iterable(warnings.values()) if isinstance(said, NoOverlap))
+        ),
     )
     return alignment if len(traces) == 1 else replace(alignment, together=identified(viewed(inputs.traces, alignment)))
 
 
 def _warnings(
     traces: Sequence[Trace], inputs: Inputs, placed: Placed, maps: list[dict[int, ClockMap]], constraints: Constraints
-) -> Mapping[Key, list[Message]]:
+) -> Mapping[Key, list[str]]:
     """Return the warnings for each clock; those about whole inputs are given to their first clock."""
-    by_clock = defaultdict[Key, list[Message]](list)
+    by_clock = defaultdict[Key, list[str]](list)
     alone = warnings_of_no_overlap(inputs.traces, maps, constraints, set(placed.placements))
     for key, warning in (*inputs.stated.warnings, *placed.warnings, *alone):
         by_clock[key].append(warning)

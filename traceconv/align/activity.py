@@ -19,9 +19,9 @@ import numpy as np
 from traceconv.align.activity_likelihood import LEAST_SHARE, Busy, Counted, Evidence, Sampled
 from traceconv.align.estimate import Array, Bins, Estimate, Events, Method, Prior, Rival, Samples, insufficient
 from traceconv.align.geometry import F64, Chain, Line, box
-from traceconv.align.messages import Message, Text
 from traceconv.align.robust import margin_of, null_margin
 from traceconv.model.clocks import Verdict
+from traceconv.model.numbers import format_short
 
 # "Scenarios" are those of tests/benchmarks/alignment/measure_activity.py. "Not tuned" means that nothing tells that
 # other values were tried; what follows is the reason for the size.
@@ -86,11 +86,11 @@ def align_samples(slices: Events, samples: Samples, prior: Prior) -> Estimate:
         samples: the samples, with labels for whether the runtime was busy.
         prior: the known limits of offset and drift.
     """
-    if (refusal := _too_little(slices, Text.SAMPLES, len(samples.t), _LEAST_SAMPLES)) is not None:
+    if (refusal := _too_little(slices, "samples", len(samples.t), _LEAST_SAMPLES)) is not None:
         return refusal
     share = float(np.mean(samples.busy))
     if not LEAST_SHARE <= share <= 1 - LEAST_SHARE:
-        return insufficient(Method.ACTIVITY, Text.SAMPLES_ALL_EQUAL(busy=share))
+        return insufficient(Method.ACTIVITY, f"{share:.0%} of the samples are busy, so no start or end is visible")
     return _align(Sampled.of(Busy.of(slices), samples), prior)
 
 
@@ -102,10 +102,10 @@ def align_bins(slices: Events, bins: Bins, prior: Prior) -> Estimate:
         bins: the deltas of the counter.
         prior: the known limits of offset and drift.
     """
-    if (refusal := _too_little(slices, Text.INTERVALS, len(bins.amount), _LEAST_INTERVALS)) is not None:
+    if (refusal := _too_little(slices, "intervals", len(bins.amount), _LEAST_INTERVALS)) is not None:
         return refusal
     if float(np.ptp(bins.amount)) == 0:
-        return insufficient(Method.ACTIVITY, Text.COUNTER_GROWS_EVENLY())
+        return insufficient(Method.ACTIVITY, "the counter grows evenly, so no start or end is visible")
     return _align(Counted.of(Busy.of(slices), bins), prior)
 
 
@@ -151,11 +151,11 @@ def set_clock(slices: Events, samples: Samples, line: Line) -> tuple[int, float]
     return (every * few_at, move) if gained >= _LEAST_GAIN else None
 
 
-def _too_little(slices: Events, noun: Text, count: int, needed: int) -> Estimate | None:
+def _too_little(slices: Events, noun: str, count: int, needed: int) -> Estimate | None:
     """Return the refusal for too few samples or intervals, or for slices without duration; None if there is enough."""
     if count >= needed and float(np.max(slices.dur, initial=0.0)) > 0:
         return None
-    return insufficient(Method.ACTIVITY, Text.TOO_LITTLE_ACTIVITY(count=count, what=noun(), needed=needed))
+    return insufficient(Method.ACTIVITY, f"only {count} {noun}, expected at least {needed}")
 
 
 def _align(evidence: Evidence, prior: Prior) -> Estimate:
@@ -166,13 +166,13 @@ def _align(evidence: Evidence, prior: Prior) -> Estimate:
         near = (offsets >= prior.low - step) & (offsets <= prior.high + step)
         offsets, heights = offsets[near], heights[near]
         if not len(offsets):
-            return insufficient(Method.ACTIVITY, Text.NO_OVERLAP())
+            return insufficient(Method.ACTIVITY, "the traces do not overlap at any offset that their clocks allow")
         if not places and isinstance(evidence, Counted):  # counters have no prior rates
             evidence = evidence.learned(float(offsets[np.argmax(heights)]), 0.0)
         places = _places(evidence, offsets, heights, prior)
         evidence = evidence.learned(places[0].offset, places[0].drift)
     if evidence.contrast < _LEAST_CONTRAST:
-        return insufficient(Method.ACTIVITY, Text.SLICES_ARE_NO_BUSIER())
+        return insufficient(Method.ACTIVITY, "at no offset is there more activity inside the slices than between them")
     aligned = [_with_drift(evidence, place, prior) for place in places[:_REFINED]]
     best = max(aligned, key=lambda place: place.total)
     evidence = evidence.learned(best.offset, best.drift)
@@ -341,12 +341,15 @@ def _judged(
     middle = float(np.mean(evidence.busy.times(evidence.t[[0, -1]], best.offset, best.drift)))
     shift = best.drift * (middle - evidence.busy.middle)
     region = box(middle, low + shift, high + shift, prior.max_drift)
-    verdict, reason = Verdict.OK, Text.ACTIVITY_FITS(count=len(evidence.t), what=evidence.noun(), width=high - low)
+    verdict, reason = Verdict.OK, f"{len(evidence.t)} {evidence.noun} fit, to within {format_short(high - low)}"
     doubt = _doubt(evidence, best, rivals, margin, prior)
     if doubt is not None:
         verdict, reason = doubt
     elif endless:
-        verdict, reason = Verdict.AMBIGUOUS, Text.ACTIVITY_FITS_AROUND(what=evidence.noun(), away=evidence.beside)
+        verdict, reason = (
+            Verdict.AMBIGUOUS,
+            f"the {evidence.noun} fit nearly as well up to {format_short(evidence.beside)} away",
+        )
     return Estimate(
         Method.ACTIVITY,
         verdict,
@@ -361,14 +364,14 @@ def _judged(
 
 def _doubt(
     evidence: Evidence, best: _Place, rivals: list[_Place], margin: float, prior: Prior
-) -> tuple[Verdict, Message] | None:
+) -> tuple[Verdict, str] | None:
     """Return the verdict and reason to refuse the best offset, whatever its interval; None to accept it."""
     if evidence.contrast < _LEAST_CONTRAST:
-        return Verdict.INSUFFICIENT, Text.SLICES_ARE_NO_BUSIER()
+        return Verdict.INSUFFICIENT, "at no offset is there more activity inside the slices than between them"
     if margin < LEAST_MARGIN:
         away = abs(rivals[0].offset - best.offset)
-        return Verdict.AMBIGUOUS, Text.ACTIVITY_FITS_ELSEWHERE(what=evidence.noun(), away=away)
+        return Verdict.AMBIGUOUS, f"the {evidence.noun} fit nearly as well {format_short(away)} away"
     narrow = prior.known and prior.high - prior.low <= _NARROW_NS
     if narrow and _null_margin(evidence, best) < LEAST_NULL_MARGIN:
-        return Verdict.AMBIGUOUS, Text.ACTIVITY_HARDLY_FITS(what=evidence.noun())
+        return Verdict.AMBIGUOUS, f"the {evidence.noun} hardly fit better at the best offset than at random ones"
     return None

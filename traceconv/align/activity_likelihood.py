@@ -13,7 +13,6 @@ import numpy as np
 
 from traceconv.align.estimate import Array, Bins, Events, Samples
 from traceconv.align.geometry import F64
-from traceconv.align.messages import Text
 
 # "Scenarios" are those of tests/benchmarks/alignment/measure_activity.py. "Not tuned" means that nothing tells that
 # other values were tried; what follows is the reason for the size.
@@ -114,7 +113,7 @@ class Sampled:
         beyond: the margin of the interval on either side, ns.
     """
 
-    noun: ClassVar[Text] = Text.SAMPLES
+    noun: ClassVar[str] = "samples"
     candidates: ClassVar[int] = _SAMPLED_CANDIDATES
     step: ClassVar[float] = _SAMPLED_STEP_NS
     fineness: ClassVar[int] = _SAMPLED_FINENESS
@@ -210,7 +209,7 @@ class Counted:
         scale: the scale of the noise.
     """
 
-    noun: ClassVar[Text] = Text.INTERVALS
+    noun: ClassVar[str] = "intervals"
     candidates: ClassVar[int] = _COUNTED_CANDIDATES
     step: ClassVar[float] = _COUNTED_STEP_NS
     fineness: ClassVar[int] = _COUNTED_FINENESS

@@ -10,6 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations, product
+from shlex import quote
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ import numpy as np
 from traceconv.align.constraint_parser import Anchor, EventPoint, Point
 from traceconv.align.domains import ClockWarning, Key, is_definition, main_clock, spans
 from traceconv.align.geometry import line_through
-from traceconv.align.messages import Message, Text
+from traceconv.align.wording import listed
 from traceconv.errors import InconsistentClocks, UsageError
 from traceconv.model.clocks import (
     FREE_DRIFT,
@@ -33,6 +34,7 @@ from traceconv.model.clocks import (
     Step,
     Verdict,
 )
+from traceconv.model.numbers import format_long, format_option, format_time, format_uncertainty
 from traceconv.model.trace import Slices, Trace
 
 #: An anchor may be this far outside of the events of its file, ns, however short the recording is.
@@ -116,17 +118,17 @@ def _event(point: EventPoint, trace: Trace, text: str) -> tuple[int, int]:
     named = ((table, np.flatnonzero(is_named)) for table, is_named in _named(point.name, trace) if np.any(is_named))
     table, rows = next(named, (None, ()))
     if table is None:
-        raise UsageError(Text.NO_SUCH_EVENT(anchor=text, file=name, name=point.name), hint=_similar(point, trace))
+        raise UsageError(f"--anchor {text!r}: {name} has no event named {point.name!r}", hint=_similar(point, trace))
     if abs(point.number) > len(rows):
         raise UsageError(
-            Text.FEWER_EVENTS(anchor=text, file=name, count=len(rows), name=point.name, number=abs(point.number)),
-            hint=Text.FIRST_AND_LAST(count=len(rows)),
+            f"--anchor {text!r}: {name} has {len(rows)} events named {point.name!r}, not {abs(point.number)}",
+            hint=f"the first is #1, the last is #{len(rows)} or #-1",
         )
     in_order = rows[np.lexsort((table.origin[rows], table.ts[rows]))]
     row = in_order[point.number - 1 if point.number > 0 else point.number]
     clock = int(trace.tracks[table.track[row]].clock)
     if trace.clocks[clock].run is Run.TOTALS:
-        raise UsageError(Text.ROW_WITHOUT_TIME(anchor=text, name=point.name, file=name))
+        raise UsageError(f"--anchor {text!r}: {point.name!r} in {name} is a row of a table without times")
     dur = int(trace.slices.dur[row]) if isinstance(table, Slices) and point.at_end else 0
     return clock, int(table.ts[row]) + dur
 
@@ -146,7 +148,7 @@ def _named(name: str, trace: Trace) -> Iterator[tuple[Any, Any]]:
     yield trace.counters, np.isin(trace.counters.track, tracks)
 
 
-def _similar(point: EventPoint, trace: Trace) -> Message:
+def _similar(point: EventPoint, trace: Trace) -> str:
     """Return names of the input similar to the given one; without any, some of its names."""
     import difflib  # imported here, since only this message needs it
 
@@ -156,7 +158,7 @@ def _similar(point: EventPoint, trace: Trace) -> Message:
     used |= {trace.tracks[number].name for number in np.unique(trace.counters.track)}
     names = sorted(used - {""})
     close = difflib.get_close_matches(point.name, names, 3, 0.5) or names[:3]
-    return Text.HAS_FOR_INSTANCE(names=tuple(map(repr, close))) if close else Text.HAS_NO_EVENTS()
+    return f"its events include {listed(tuple(map(repr, close)))}" if close else "it has no events at all"
 
 
 # -- relations --------------------------------------------------------------------------------------------------------
@@ -232,7 +234,7 @@ def _relations(traces: Sequence[Trace], group: Sequence[Instant], *, drifts: boo
 
 def _less_sure_away(relation: Relation, one: Instant, traces: Sequence[Trace]) -> Relation:
     """Return the relation with a bound that grows with the distance from its only anchor: the drift is not known."""
-    step = Step(Text.ANCHOR_AND_FREE_DRIFT(ppm=FREE_DRIFT * 1e6), Provenance.USER)
+    step = Step(f"--anchor, with up to {FREE_DRIFT * 1e6:.0f} ppm of drift away from its instant", Provenance.USER)
     far = [max(abs(end - ts) for end in _span(traces, key, ts)) for key, ts in one.sides]
     clock_map, back = (
         replace(clock_map, bound_ns=one.within_ns + round(FREE_DRIFT * away), steps=(step,))
@@ -271,21 +273,19 @@ def _contradict_each_other(group: Sequence[Instant], traces: Sequence[Trace], ma
     early, late = min(group, key=lambda one: one.ts), max(group, key=lambda one: one.ts)
     file, other = early.names(traces)
     timeless = [name for name, domain in zip((file, other), early.domains(traces), strict=True) if domain.synthetic]
-    reason = Text.LESS_BESIDES_DRIFT()
+    reason = "and their bounds and --drift do not explain the difference"
     if max_drift:
-        reason = Text.MORE_THAN_DRIFT_ALLOWS(ppm=max_drift * 1e6)
+        reason = f"and neither their bounds nor a drift of {max_drift * 1e6:g} ppm explain the difference"
     elif timeless:
-        reason = Text.LESS_WITHOUT_CLOCK(file=timeless[0])
-    text = Text.ANCHORS_CONTRADICT(
-        early=early.text,
-        late=late.text,
-        passed=late.ts - early.ts,
-        file=file,
-        its_passed=late.other_ts - early.other_ts,
-        other=other,
-        reason=reason,
+        reason = f"and their bounds do not explain the difference; {timeless[0]} has no clock, so it has no drift"
+    text = (
+        f"the anchors contradict each other: from {early.text!r} to {late.text!r}, "
+        f"{format_time(late.ts - early.ts)} pass in {file}, but "
+        f"{format_time(late.other_ts - early.other_ts)} in {other}, {reason}"
     )
-    return InconsistentClocks(text, hint=Text.ONE_ANCHOR_WRONG())
+    return InconsistentClocks(
+        text, hint="one of them is wrong, or less accurate than stated: append ~TIME, its uncertainty"
+    )
 
 
 def _refuse_moved(traces: Sequence[Trace], instant: Instant, offsets: Mapping[int, int]) -> None:
@@ -294,8 +294,8 @@ def _refuse_moved(traces: Sequence[Trace], instant: Instant, offsets: Mapping[in
     if apart > instant.within_ns:
         file, other = instant.names(traces)
         raise InconsistentClocks(
-            Text.OFFSET_MOVES_ANCHOR(file=file, other=other, apart=apart, anchor=instant.text),
-            hint=Text.SAY_ONE_OF_TWO(),
+            f"--offset moves {file} and {other} {format_time(apart)} away from their anchor {instant.text!r}",
+            hint="use only one of the two",
         )
 
 
@@ -306,10 +306,9 @@ def _refuse_two_at_once(traces: Sequence[Trace], group: Sequence[Instant]) -> No
         if one.sides[at][1] == two.sides[at][1] and apart > allowed:
             file, other = one.names(traces)[:: -1 if at else 1]
             raise UsageError(
-                Text.ONE_INSTANT_AT_TWO(
-                    one=one.text, two=two.text, file=file, other=other, apart=apart, allowed=allowed
-                ),
-                hint=Text.ONE_ANCHOR_WRONG(),
+                f"--anchor {one.text!r} and {two.text!r} put one instant of {file} at two instants of {other}"
+                f", {format_time(apart)} apart, expected {format_time(allowed)} at most",
+                hint="one of them is wrong, or less accurate than stated: append ~TIME, its uncertainty",
             )
 
 
@@ -320,8 +319,11 @@ def far_away(traces: Sequence[Trace], instants: Sequence[Instant]) -> Iterator[C
             first, last = _span(traces, key, ts)
             away = max(first - ts, ts - last)
             if away > max(last - first, _NEAR_ANCHOR_NS):
-                text = Text.ANCHOR_BEFORE_EVENTS if ts < first else Text.ANCHOR_AFTER_EVENTS
-                yield key, text(anchor=instant.text, away=away)
+                where = "before its first event" if ts < first else "after its last event"
+                yield (
+                    key,
+                    f"--anchor {instant.text!r} names a time {format_long(away)} {where}: check file and unit",
+                )
 
 
 def _checked(
@@ -340,14 +342,17 @@ def _checked(
         apart, away = wrong
         file, its_file = instant.names(traces)
         raise InconsistentClocks(
-            Text.ANCHOR_ELSEWHERE(anchor=instant.text, file=file, other=its_file, away=away),
-            hint=Text.CHECK_ANCHOR(file=file, move=apart, within=instant.within_ns),
+            f"the anchor {instant.text!r} puts {file} and {its_file} {away}",
+            hint=(
+                f"check the anchor; if the clocks of two machines differed, --offset {quote(file)}="
+                f"{format_option(apart)}~{format_uncertainty(instant.within_ns)} moves the file"
+            ),
         )
     wrong = disagreement(stated, traces, relations)
     if wrong is None:
         return traces, []
     warnings = [
-        (key, Text.ANCHOR_BELIEVED(guess=guess.method, apart=abs(wrong[0]), anchor=instant.text))
+        (key, f"{guess.method}: {format_time(abs(wrong[0]))} away from --anchor {instant.text!r}, which is used")
         for key, _ in instant.sides
         for guess in filter(_is_guess, traces[key[0]].snapshots)
     ]
@@ -380,7 +385,7 @@ def graph_of(domains: Iterable[ClockDomain], traces: Sequence[Trace], relations:
 
 def disagreement(
     stated: ClockSnapshot, traces: Sequence[Trace], relations: Sequence[Relation] = ()
-) -> tuple[int, Message] | None:
+) -> tuple[int, str] | None:
     """Return by how much (ns), and a sentence how, other relations contradict that two times are one instant.
 
     Returns:
@@ -394,7 +399,10 @@ def disagreement(
     allowed += _drifted_ns(stated.ts, stated.clock, traces) + _drifted_ns(stated.other_ts, stated.other, traces)
     if abs(apart) <= allowed:
         return None
-    return apart, Text.AWAY_FROM_KNOWN(apart=abs(apart), method=clock_map.method, allowed=allowed)
+    return apart, (
+        f"{format_time(abs(apart))} away from the known relation ({clock_map.method}), expected "
+        f"{format_time(allowed)} at most"
+    )
 
 
 def _drifted_ns(ts: int, domain: ClockDomain, traces: Sequence[Trace]) -> int:

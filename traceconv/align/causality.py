@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from shlex import quote
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -25,7 +26,6 @@ from msgspec.structs import replace
 
 from traceconv.align.checks import Breaches, Causality, Check, Contradiction, Limit, Rule, place_of
 from traceconv.align.domains import Key, clocks_of_tracks, on_trace_time
-from traceconv.align.messages import Text
 from traceconv.align.names import NameMap
 from traceconv.errors import InconsistentClocks, UnverifiedAlignment
 from traceconv.model.clocks import UNSTATED_BOUND_NS, ClockMap, Verdict
@@ -102,9 +102,12 @@ def _with_contradictions(check: Check, alignment: Alignment, clocks: tuple[Key, 
     placed = [index for index, clock in clocks if alignment.maps[index][clock].by_user]
     last = placed[-1] if placed else clocks[-1][0]
     name, other_name = (alignment.files[index] for index in (last, *(index for index, _ in clocks if index != last)))
-    text = Text.CONTRADICTS_ITS_PLACE(other=other_name, check=check.describe())
+    text = f"aligned with {other_name}, its events break a rule: {check.describe()}"
     verdict = Verdict.ASSUMED if placed else check.limit.verdict
-    hint = Text.SAY_WHERE_IT_BELONGS(name=check.files[-1])
+    hint = (
+        f"place it by --anchor or --offset {quote(check.files[-1])}=TIME; --on-ambiguous best leaves "
+        "it here and marks it"
+    )
     return replace(check, contradictions=(Contradiction(verdict, (last,), name, text, hint),))
 
 
@@ -314,4 +317,4 @@ def _breaches(
     worst = int(np.argmax(by))
     effect, cause = (place_of(trace, int(rows[worst])) for trace, rows in (effects, causes))
     beyond = 0 if bound_ns is None else int((by > bound_ns).sum())
-    return Breaches(count, int(by[worst]), Text.EFFECT_AND_CAUSE(effect=effect, cause=cause)), beyond
+    return Breaches(count, int(by[worst]), f"{effect}, {cause}"), beyond

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 
-from traceconv.align.messages import Message, Text
+from traceconv.align.wording import counted, listed
 from traceconv.model.clocks import Verdict, worse
+from traceconv.model.numbers import format_short, format_time
 
 if TYPE_CHECKING:
     from traceconv.align.collective_matching import Matched
@@ -34,14 +35,14 @@ class Rule(enum.StrEnum):
     COLLECTIVE = "collective left before it was entered"
 
 
-#: For each rule the text for what breaks it, and the text for the pairs of several files that it is checked on.
-_RULES: Final = {
-    Rule.INSIDE: (Text.CHILD_OUTSIDE_PARENT, Text.MATCHES),
-    Rule.CALL: (Text.CALL_OUTSIDE_OPERATORS, Text.CALLS),
-    Rule.LAUNCH: (Text.KERNEL_BEFORE_LAUNCH, Text.LAUNCHES),
-    Rule.RECEIVE: (Text.RECEIVE_BEFORE_SEND, Text.FLOWS),
-    Rule.FLOW: (Text.FLOW_BACKWARDS, Text.FLOWS),
-    Rule.COLLECTIVE: (Text.COLLECTIVE_LEFT_EARLY, Text.COLLECTIVES),
+#: The pairs of several files that each rule is checked on, as a singular and the ending of its plural.
+_PAIRS: Final = {
+    Rule.INSIDE: ("match", "es"),
+    Rule.CALL: ("call", "s"),
+    Rule.LAUNCH: ("launch", "es"),
+    Rule.RECEIVE: ("flow", "s"),
+    Rule.FLOW: ("flow", "s"),
+    Rule.COLLECTIVE: ("collective", "s"),
 }
 
 
@@ -56,7 +57,7 @@ class Breaches(Struct, frozen=True):
 
     count: int
     worst_ns: int
-    place: Message | str = ""
+    place: str = ""
 
     def as_json(self) -> dict[str, Any]:
         """Return the members of the breaches in the report."""
@@ -78,14 +79,14 @@ class Contradiction(Struct, frozen=True):
     verdict: Verdict
     inputs: tuple[int, ...]
     file: str
-    text: Message
-    hint: Message
+    text: str
+    hint: str
     by_user: bool = False
 
     @property
-    def sentence(self) -> Message:
+    def sentence(self) -> str:
         """The text, with the name of the file before it."""
-        return Text.SAID_OF_FILE(file=self.file, text=self.text)
+        return f"{self.file}: {self.text}"
 
 
 class Limit(Struct, frozen=True):
@@ -141,9 +142,9 @@ class Check(Struct, frozen=True):
         return reduce(worse, (one.verdict for one in self.contradictions), Verdict.OK)
 
     @property
-    def what(self) -> Text:
-        """The text that counts its pairs."""
-        return Text.FLOWS if self.in_one_file else _RULES[self.rule][1]
+    def pairs(self) -> tuple[str, str]:
+        """What its pairs are called: the singular, and the ending of the plural."""
+        return _PAIRS[Rule.FLOW if self.in_one_file else self.rule]
 
     @property
     def in_one_file(self) -> bool:
@@ -155,50 +156,49 @@ class Check(Struct, frozen=True):
         """Whether more pairs are beyond the limit than may be matched wrongly."""
         return self.beyond > self.limit.excused(self.checked)
 
-    def describe(self) -> Message:
+    def describe(self) -> str:
         """Return the line of the check."""
         if self.rule is Rule.COLLECTIVE:
             return self._of_ranks()
         if self.alone and not self.checked:
-            return Text.CALLS_TOO_FEW(count=self.alone, files=self.files)
-        worst = Text.BY_UP_TO(time=self.after.worst_ns)
-        fault: Message | str = Text.FAULT_OF_RECORDING() if self.after.count else ""
+            return f"{self.alone} calls in {listed(self.files, ' and ')}: too few that operators could hold to check"
+        worst = f", by up to {format_time(self.after.worst_ns)}"
+        fault: str = ": a fault of the recording, not of the alignment" if self.after.count else ""
         rest = fault if self.in_one_file else self._of_alignment()
-        return Text.CHECKED(
-            rule=_RULES[self.rule][0](),
-            count=self.after.count,
-            pairs=self.what(count=self.checked),
-            files=self.files,
-            outside=Text.CALLS_BESIDE(count=self.alone) if self.alone else "",
-            worst=Text.WORST_AT(worst=worst, place=self.after.place) if self.after.count else "",
-            rest=rest,
+        outside = f", and {self.alone} more where no operator was recorded" if self.alone else ""
+        worst = f"{worst} ({self.after.place})" if self.after.count else ""
+        return (
+            f"{self.rule}: {self.after.count} of {counted(self.checked, *self.pairs)} of "
+            f"{listed(self.files, ' and ')}{outside}{worst}{rest}"
         )
 
-    def _of_alignment(self) -> Message:
+    def _of_alignment(self) -> str:
         """Return the end of the line for two files: how many pairs are beyond the limit, and how it was before."""
-        beyond: Message | str = ""
+        beyond: str = ""
         if self.exceeds:
-            beyond = Text.BEYOND_LIMIT(count=self.beyond, limit=self.limit.bound_ns or 0)
-        before: Message | str = Text.UNKNOWN_BEFORE() if self.rule in (Rule.INSIDE, Rule.LAUNCH) else ""
+            beyond = f"; {self.beyond} of them by more than the possible {format_time(self.limit.bound_ns or 0)}"
+        before: str = "; not known before the correction" if self.rule in (Rule.INSIDE, Rule.LAUNCH) else ""
         if self.before is not None:
-            worst = Text.BY_UP_TO(time=self.before.worst_ns) if self.before.count else ""
-            before = Text.BEFORE_CORRECTION(count=self.before.count, worst=worst)
-        return Text.BESIDE(one=beyond, other=before)
+            worst = f", by up to {format_time(self.before.worst_ns)}" if self.before.count else ""
+            before = f"; before the correction: {self.before.count}{worst}"
+        return f"{beyond}{before}"
 
-    def _of_ranks(self) -> Message:
+    def _of_ranks(self) -> str:
         """Return the line for collectives."""
-        ranks = Text.RANKS(ranks=Text.AND(several=self.ranks[:-1], last=self.ranks[-1]))
-        shown_ranks = ranks if len(self.ranks) <= _MOST_LISTED else Text.MANY_RANKS(count=len(self.ranks))
+        ranks = f"{listed(self.ranks[:-1])} and {self.ranks[-1]}"
+        ranks = f"ranks {ranks}"
+        shown_ranks = ranks if len(self.ranks) <= _MOST_LISTED else f"{len(self.ranks)} ranks"
         if not self.checked:
-            return Text.NO_COLLECTIVE_CHECKED(count=self.alone, ranks=shown_ranks)
-        result = Text.ALL_COLLECTIVES_POSSIBLE()
+            return (
+                f"none of {self.alone} records of collectives of {shown_ranks} was checked: none has a "
+                "certain partner on another rank"
+            )
+        result = "all are possible with these offsets"
         if self.after.count:
             place, worst = self.after.place, self.after.worst_ns
-            result = Text.COLLECTIVES_IMPOSSIBLE(count=self.after.count, worst=worst, place=place)
-        alone = Text.WITHOUT_PARTNER(count=self.alone) if self.alone else ""
-        return Text.COLLECTIVES_CHECKED(
-            collectives=self.what(count=self.checked), ranks=shown_ranks, found=result, alone=alone
-        )
+            result = f"{self.after.count} are impossible with these offsets, by up to {format_short(worst)} ({place})"
+        alone = f"; {self.alone} more records have no certain partner" if self.alone else ""
+        return f"{counted(self.checked, *self.pairs)} of {shown_ranks} checked: {result}{alone}"
 
     def as_json(self) -> dict[str, Any]:
         """Return the members of the check in the report."""
@@ -236,10 +236,10 @@ class Causality(Struct, frozen=True):
 
     def describe(self) -> list[str]:
         """Return the sum of all checks, then a line for each one that found or changed something."""
-        counts = Counter[Text]()
+        counts = Counter[tuple[str, str]]()
         for check in self.checks:
-            counts[check.what] += check.checked
-        sizes = [what(count=count) for what, count in counts.items() if count]
+            counts[check.pairs] += check.checked
+        sizes = [counted(count, *pairs) for pairs, count in counts.items() if count]
         lines = [
             check
             for check in self.checks
@@ -250,15 +250,15 @@ class Causality(Struct, frozen=True):
         ]
         if not sizes and not lines:
             return []
-        total = Text.OUT_OF_ORDER(count=self.violations) if self.violations else Text.ALL_IN_ORDER()
-        head = Text.CAUSALITY_CHECKED(sizes=sizes, total=total) if sizes else Text.NO_CAUSALITY_CHECKED()
-        return [str(head), *(str(Text.INDENTED(line=check.describe())) for check in lines)]
+        total = f"{self.violations} out of order" if self.violations else "all in order"
+        head = f"causality: {listed(sizes, ' and ')} checked, {total}" if sizes else "causality: nothing was checked"
+        return [str(head), *(f"  {check.describe()}" for check in lines)]
 
     def as_json(self) -> list[dict[str, Any]]:
         """Return the members of all checks in the report."""
         return [check.as_json() for check in self.checks]
 
 
-def place_of(trace: Trace, row: int) -> Message:
+def place_of(trace: Trace, row: int) -> str:
     """Return the line or position of a slice in its file, and its name, for messages."""
-    return Text.SLICE_AT(place=trace.place_of_slice(row), name=trace.strings[trace.slices.name[row]])
+    return f"{trace.place_of_slice(row)} {trace.strings[trace.slices.name[row]]!r}"

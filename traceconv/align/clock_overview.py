@@ -6,14 +6,15 @@ import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations, islice
+from shlex import quote
 from typing import TYPE_CHECKING
 
 from traceconv.align.constraint_parser import NO_CONSTRAINTS, Constraints
 from traceconv.align.constraints import moved_by_user
 from traceconv.align.domains import Key, spans, timed_clocks, zone_option
 from traceconv.align.inputs import ClockInput, HostsApart, Inputs, gathered
-from traceconv.align.messages import Message, Text
 from traceconv.align.placement import one_machine_advice
+from traceconv.align.wording import quoted
 from traceconv.families.registry import importer_class
 from traceconv.model.clocks import REALTIME, ClockDomain, ClockMap, Run, Zero
 from traceconv.model.trace import Trace
@@ -163,28 +164,31 @@ class _RelatedMaps:
         return None if maps[0] is None or maps[1] is None else maps[0].then(maps[1].inverse())
 
 
-def _advice(one: ClockInput, other: ClockInput, maps: _RelatedMaps, *, anchored: bool) -> list[Message]:
+def _advice(one: ClockInput, other: ClockInput, maps: _RelatedMaps, *, anchored: bool) -> list[str]:
     """Return advice to relate two inputs: that of their formats first, then the options of the user."""
     lost = [side for side in (one, other) if maps.to(REALTIME, side.index, side.domain) is None]
-    words = [Text.SAID_OF_FILE(file=side.name, text=_line_up(side)) for side in lost]
+    words = [f"{side.name}: {_line_up(side)}" for side in lost]
     zones = [(side, zone_option(side.trace, side.domain)) for side in lost]
-    words += [Text.SAID_OF_FILE(file=side.name, text=zone) for side, zone in zones if zone is not None]
+    words += [f"{side.name}: {zone}" for side, zone in zones if zone is not None]
     one_machine = one_machine_advice(one, other)
     if one_machine is not None:
         words.append(one_machine)
     else:
         words += [
-            Text.IF_MONOTONIC(file=side.name, option=Text.IS_MONOTONIC(file=side.name))
+            f"if {side.name} counts the monotonic clock of this machine: --clock {quote(side.name)}=monotonic"
             for side in lost
             if side.counted.zero is Zero.BOOT and not side.counted.machine
         ]
     if Zero.BOOT in (one.domain.zero, other.domain.zero) and not anchored:
-        words.append(Text.READ_CLOCKS())
+        words.append("next time, read the clocks around the run: traceconv anchor -o anchor.json -- COMMAND")
     return [
-        Text.EVENTS_MAY_TELL(files=(one.path, other.path)),
+        (
+            f"their events may determine the offset: traceconv align {quoted((one.path, other.path))} (if "
+            "it refuses, use one of the following)"
+        ),
         *words,
-        Text.IF_INSTANT_KNOWN(anchor=_anchor(one, other)),
-        Text.IF_APART_KNOWN(file=lost[-1].name),
+        f"if you know an instant that both recorded: --anchor {quote(_anchor(one, other))}",
+        f"if you know how far apart they are: --offset {quote(lost[-1].name)}=TIME",
     ]
 
 

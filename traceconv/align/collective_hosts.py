@@ -33,10 +33,11 @@ from traceconv.align.host_intervals import HostIntervals, host_intervals
 from traceconv.align.host_lines import NO_TIME, HostLines, lines_of_hosts, map_of_host
 from traceconv.align.inputs import HostsApart, Inputs
 from traceconv.align.machines import called
-from traceconv.align.messages import Message, Text
+from traceconv.align.wording import counted, listed
 from traceconv.errors import AlignmentError, AmbiguousAlignment, InconsistentClocks, UnverifiedAlignment
 from traceconv.model.clocks import HOSTS_DRIFT, IN_STEP, ClockDomain, ClockMap, Provenance, Step, Verdict
 from traceconv.model.columns import I64
+from traceconv.model.numbers import format_short
 from traceconv.model.stated_collectives import Side
 from traceconv.model.trace import Trace
 
@@ -211,8 +212,9 @@ def _with_hosts_related(
         first = hosts[one.beside]
         middle, of_first = (sum(moved[at]) // 2 for at in (number, one.beside))
         recorded = abs(one.clock_map.offset_ns + middle - of_first)
-        text = Text.PLACED_BY_COLLECTIVES(
-            count=one.collectives, groups=one.groups, other=names[one.beside], apart=recorded
+        text = (
+            f"{counted(one.collectives, 'collective')} of {counted(one.groups, 'group')}; its wall clock "
+            f"and that of {names[one.beside]} are {format_short(recorded)} apart"
         )
         verdict = Verdict.ASSUMED if one.beside in doubted else one.clock_map.verdict
         clock_map = replace(one.clock_map, steps=(Step(text, Provenance.ESTIMATED),), verdict=verdict)
@@ -511,7 +513,7 @@ def _contradiction(
         host_of: the host of each input.
         wrong: the collectives, as in `PlacedHosts.contradicting`.
     """
-    named: list[Message] = []
+    named: list[str] = []
     used: set[int] = set()
     for number, host, other in wrong:
         rows, hosts = np.flatnonzero(records.number == number), host_of[records.input[records.number == number]]
@@ -523,14 +525,17 @@ def _contradiction(
         (where, name), (there, _) = (
             _record(inputs.traces[records.input[row]], int(records.row[row])) for row in (early, late)
         )
-        called = (
-            Text.COLLECTIVE_NUMBERED(name=name, seq=int(records.seq[early])) if records.seq[early] >= 0 else repr(name)
+        called = f"{name!r} number {int(records.seq[early])}" if records.seq[early] >= 0 else repr(name)
+        named.append(
+            f"{called} (rank {records.rank[early]} left it at {where}, rank {records.rank[late]} entered it at {there})"
         )
-        ranks = {"left": int(records.rank[early]), "entered": int(records.rank[late])}
-        named.append(Text.OF_TWO_RANKS(collective=called, early=where, late=there, **ranks))
     files = tuple(inputs.traces[index].sources[0].name for index in sorted(used))
-    text = Text.NO_CLOCKS_OF_HOSTS_FIT(files=files, names=tuple(named))
-    return InconsistentClocks(text, hint=Text.KEEP_CLOCKS())
+    text = (
+        f"{listed(files)}: no offsets between their hosts make all their collectives possible; "
+        f"{listed(tuple(named), ' and ')} contradict each other: a clock was set in between, records "
+        "are wrong, or they are of different jobs"
+    )
+    return InconsistentClocks(text, hint="--on-ambiguous best keeps all clocks, and marks them")
 
 
 def _uneven(
@@ -548,18 +553,34 @@ def _uneven(
     """
     inputs_of = [np.unique(records.input[host_of[records.input] == host]).tolist() for host in (one, other)]
     files = tuple(inputs.traces[index].sources[0].name for index in sorted({*inputs_of[0], *inputs_of[1]}))
-    hint = Text.KEEP_CLOCKS()
+    hint = "--on-ambiguous best keeps all clocks, and marks them"
     if found.shown is Ends.OF_NO_JOB:
-        return UnverifiedAlignment(Text.ENDS_OF_NO_JOB(files=files, scatter=found.scatter_ns), hint=hint)
+        return UnverifiedAlignment(
+            f"{listed(files)}: these may be records of different jobs, or of different collectives: the "
+            "ranks of a job leave a collective together; here the ends scatter by "
+            f"{format_short(found.scatter_ns)}, and the times between them do not vary together",
+            hint=hint,
+        )
     if found.shown is Ends.STEEP:
-        text = Text.ENDS_DRIFT(files=files, drift=found.drift * 1e6, most=HOSTS_DRIFT * 1e6)
+        text = (
+            f"{listed(files)}: by the ends of their collectives, the clocks of their hosts drift by "
+            f"{found.drift * 1e6:+.0f} ppm, expected {HOSTS_DRIFT * 1e6:.0f} ppm at most: one "
+            "is being slewed, or the records are of different jobs"
+        )
         return UnverifiedAlignment(text, hint=hint)
     if found.shown is Ends.UNEVEN:
-        return InconsistentClocks(Text.ENDS_WANDER(files=files), hint=hint)
+        return InconsistentClocks(
+            f"{listed(files)}: the ends of their collectives wander apart as those of no two clocks: a "
+            "clock was set or slewed several times, or the records are of different jobs",
+            hint=hint,
+        )
     its = records.where(np.isin(records.input, inputs_of[1]))
     row = int(np.flatnonzero(its.number == common[found.after])[0])
     place, name = _record(inputs.traces[its.input[row]], int(its.row[row]))
-    text = Text.CLOCK_WAS_SET_AFTER(files=files, by=abs(found.step_ns), name=name, place=place)
+    text = (
+        f"{listed(files)}: by the ends of their collectives, the clock of a host was set by "
+        f"{format_short(abs(found.step_ns))} after {name!r} at {place}"
+    )
     return InconsistentClocks(text, hint=hint)
 
 
@@ -574,5 +595,15 @@ def _not_settled(inputs: Inputs, unsettled: Sequence[Unsettled]) -> AlignmentErr
     files = tuple(
         inputs.traces[index].sources[0].name for index in sorted({i for one in unsettled for i in one.inputs})
     )
-    text = Text.SEVERAL_ORDERS_FIT(files=files) if several else Text.NO_ORDER_FITS(files=files)
-    return (AmbiguousAlignment if several else UnverifiedAlignment)(text, hint=Text.KEEP_CLOCKS())
+    text = (
+        f"{listed(files)}: their collectives have no numbers (Seq) and fit at several offsets between "
+        "their hosts; the wall clocks do not decide"
+        if several
+        else (
+            f"{listed(files)}: their collectives have no numbers (Seq), and it is not certain which "
+            "records are one collective: one file lacks some, or a clock was set in between"
+        )
+    )
+    return (AmbiguousAlignment if several else UnverifiedAlignment)(
+        text, hint="--on-ambiguous best keeps all clocks, and marks them"
+    )

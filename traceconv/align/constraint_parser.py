@@ -26,7 +26,7 @@ from decimal import Decimal
 
 from msgspec import Struct
 
-from traceconv.align.messages import Message, Text
+from traceconv.align.wording import listed
 from traceconv.errors import UsageError, refuse_single_texts
 from traceconv.model.clocks import DRIFT_UNIT, machine_name
 from traceconv.model.numbers import parse_duration, step_of
@@ -190,7 +190,7 @@ def by_input(texts: Sequence[str], paths: Sequence[str], option: str) -> dict[in
     for name, value in pairs(texts, option).items():
         index = input_named(name, paths, option)
         if index in values:
-            raise UsageError(Text.OPTION_TWICE(option=option, name=paths[index]))
+            raise UsageError(f"{option} is given twice for {paths[index]!r}")
         values[index] = value
     return values
 
@@ -201,9 +201,9 @@ def pairs(texts: Sequence[str], option: str, *, first: bool = False) -> dict[str
     for text in texts:
         name, equals, value = text.partition("=") if first else text.rpartition("=")
         if not equals or not name:
-            raise UsageError(Text.OPTION_FORM(option=option, text=text, form=_FORMS[option]))
+            raise UsageError(f"{option} {text!r}: expected {_FORMS[option]}")
         if name in values:
-            raise UsageError(Text.OPTION_TWICE(option=option, name=name))
+            raise UsageError(f"{option} is given twice for {name!r}")
         values[name] = value
     return values
 
@@ -218,13 +218,13 @@ def input_named(name: str, paths: Sequence[str], option: str) -> int:
     indices = [index for known, index in _names(paths) if known == name]
     if not indices:
         reason = _no_input(name, paths)
-        raise UsageError(Text.OPTION_WRONG(option=option, reason=reason), hint=Text.THE_INPUTS(inputs=paths))
+        raise UsageError(f"{option}: {reason}", hint=f"the inputs: {listed(paths)}")
     return indices[0]
 
 
-def _no_input(name: str, paths: Sequence[str]) -> Message:
+def _no_input(name: str, paths: Sequence[str]) -> str:
     """Return the reason why a name matches no input."""
-    return Text.SEVERAL_INPUTS(name=name) if names_several(name, paths) else Text.NO_INPUT(name=name)
+    return f"{name!r} matches several inputs" if names_several(name, paths) else f"{name!r} is not one of the inputs"
 
 
 def names_several(name: str, paths: Sequence[str]) -> bool:
@@ -236,10 +236,10 @@ def parse_drift(text: str) -> int:
     """Parse a drift such as "12ppm" or "-40ppb", and return it in units of DRIFT_UNIT."""
     match = _PPM.fullmatch(text)
     if match is None:
-        raise UsageError(Text.NO_DRIFT(text=text))
+        raise UsageError(f"--drift: {text!r} is not a drift such as 12ppm, -3.5ppm or 40ppb")
     ppm = Decimal(match[1]) / (1 if match[2] == "ppm" else 1000)
     if abs(ppm) > _MOST_PPM:
-        raise UsageError(Text.TOO_MUCH_DRIFT(text=text, most=_MOST_PPM))
+        raise UsageError(f"--drift: {text!r} is more than {_MOST_PPM} ppm, and no clock drifts that much")
     return round(ppm / 10**6 / Decimal(DRIFT_UNIT))
 
 
@@ -247,11 +247,11 @@ def parse_clock(text: str) -> ClockConstraint:
     """Parse a clock such as "monotonic" or "monotonic@myhost"."""
     name, _, machine = text.partition("@")
     if name not in list(ClockKind):
-        raise UsageError(Text.NO_CLOCK(name=name), hint=Text.ONE_OF_CLOCKS(clocks=tuple(ClockKind)))
+        raise UsageError(f"--clock: {name!r} is not a known clock", hint=f"one of {listed(tuple(ClockKind))}")
     if text.endswith("@") or (machine and name == ClockKind.NONE):
-        raise UsageError(Text.NO_CLOCK_AT_HOST(text=text))
+        raise UsageError(f"--clock: {text!r}: expected CLOCK or CLOCK@HOST (none has no host)")
     if machine and not machine_name(machine):
-        raise UsageError(Text.NO_NAME_OF_ONE(text=text, machine=machine), hint=Text.LEAVE_HOST_OUT(clock=name))
+        raise UsageError(f"--clock: {text!r}: {machine} does not name one machine", hint=f"leave it out: {name}")
     return ClockConstraint(ClockKind(name), machine)
 
 
@@ -261,7 +261,12 @@ def parse_zone(text: str) -> str:
         return "UTC"
     match = _ZONE.fullmatch(text)
     if match is None or int(match[2]) > 14:
-        raise UsageError(Text.NO_ZONE(text=text), hint=Text.ZONES_END() if match else Text.NO_NAMES_OF_ZONES())
+        raise UsageError(
+            f"--tz: {text!r} is not an offset such as +02:00 or UTC",
+            hint="no zone is more than 14 hours from UTC"
+            if match
+            else "zone names are not supported: `date +%:z` prints the offset of the machine where it runs",
+        )
     return f"{match[1]}{match[2]}:{match[3]}"
 
 
@@ -280,7 +285,7 @@ def parse_date(text: str) -> date:
             return date.fromisoformat(text)
     except ValueError:
         pass
-    raise UsageError(Text.NO_DAY(text=text))
+    raise UsageError(f"--date: {text!r} is not a day such as 2018-10-26")
 
 
 # -- anchors ----------------------------------------------------------------------------------------------------------
@@ -298,23 +303,27 @@ def parse_anchor(text: str, paths: Sequence[str]) -> Anchor:
             anchors += [Anchor(one, other, within, text) for one in _points(text[:at], paths)]
     if not anchors:
         reason, hint = _what_is_wrong(text, paths)
-        raise UsageError(Text.ANCHOR_WRONG(text=text, reason=reason), hint=hint)
+        raise UsageError(f"--anchor {text!r}: {reason}", hint=hint)
     anchor = anchors[0]
     if len(anchors) > 1:
-        raise UsageError(Text.ANCHOR_WRONG(text=text, reason=Text.SEVERAL_WAYS()), hint=Text.QUOTE_NAMES())
+        reason = "it can be read in several ways"
+        raise UsageError(f"--anchor {text!r}: {reason}", hint='put the names of events into double quotes: f:"a#1"')
     if any(isinstance(point, EventPoint) and not point.number for point in (anchor.one, anchor.other)):
-        raise UsageError(Text.ANCHOR_WRONG(text=text, reason=Text.NO_OCCURRENCE()), hint=Text.OCCURRENCES())
+        reason = "#0 is not an occurrence"
+        raise UsageError(f"--anchor {text!r}: {reason}", hint="the first is #1, the last is #-1")
     if anchor.one.input == anchor.other.input:
-        raise UsageError(Text.ANCHOR_WRONG(text=text, reason=Text.BOTH_OF_ONE_INPUT(file=paths[anchor.one.input])))
+        reason = f"both sides are of {paths[anchor.one.input]}, expected two inputs"
+        raise UsageError(f"--anchor {text!r}: {reason}")
     return anchor
 
 
-def _what_is_wrong(text: str, paths: Sequence[str]) -> tuple[Message, Message]:
+def _what_is_wrong(text: str, paths: Sequence[str]) -> tuple[str, str]:
     """Return the reason why a text is not an anchor, and a hint."""
     places = [place for place, letter in enumerate(text) if letter == "="]
-    inputs = Text.THE_INPUTS(inputs=paths)
+    inputs = f"the inputs: {listed(paths)}"
     if not places or text == "=":
-        return Text.TWO_POINTS_EXPECTED(forms=Text.ANCHOR_FORMS()), inputs
+        forms = "FILE@TIME=FILE@TIME or FILE:NAME#K.start=FILE:NAME#K.end, optionally with ~TIME at the end"
+        return f"expected two points with `=` in between: {forms}", inputs
     second = [place for place in places if _file_of(text[place + 1 :], paths)]
     at = (second or places)[-1]
     other, tilde, within = text[at + 1 :].rpartition("~")
@@ -324,8 +333,12 @@ def _what_is_wrong(text: str, paths: Sequence[str]) -> tuple[Message, Message]:
     if wrong is not None:
         return wrong
     if tilde and (_duration(within) or -1) < 0:
-        return Text.WITHIN_NO_TIME(within=within), Text.HOW_FAR_APART()
-    return Text.EXPECTED(forms=Text.ANCHOR_FORMS()), inputs
+        return (
+            f"{within!r} after the `~` is not a time with a unit, 0 or more",
+            "how far apart the points can be, such as ~5us",
+        )
+    forms = "FILE@TIME=FILE@TIME or FILE:NAME#K.start=FILE:NAME#K.end, optionally with ~TIME at the end"
+    return f"expected {forms}", inputs
 
 
 def _file_of(side: str, paths: Sequence[str]) -> str:
@@ -334,23 +347,32 @@ def _file_of(side: str, paths: Sequence[str]) -> str:
     return max(names, key=len, default="")
 
 
-def _what_is_wrong_with(side: str, paths: Sequence[str]) -> tuple[Message, Message] | None:
+def _what_is_wrong_with(side: str, paths: Sequence[str]) -> tuple[str, str] | None:
     """Return the reason why a side of an anchor is not a point, and a hint; None if it is one."""
     if _points(side, paths):
         return None
     file = _file_of(side, paths)
     if not file:
         named = re.split(r"[@:]", side, maxsplit=1)[0]
-        return _no_input(named, paths), Text.THE_INPUTS(inputs=paths)
+        return _no_input(named, paths), f"the inputs: {listed(paths)}"
     kind, point = side[len(file) :][:1], side[len(file) + 1 :]
     if not kind:
-        return Text.NO_POINT(file=file), Text.POINT_EXPECTED(file=file)
+        return f"no point follows {file!r}", f"expected {file}@TIME or {file}:NAME#1.start"
     if kind == "@":
-        return Text.NO_TIME(text=point), Text.UNITS()
+        return (
+            f"{point!r} is not a time with a unit, or is beyond 146 years",
+            "units are ns, us, ms, s, min, h, such as 1.5ms",
+        )
     name, dot, end = point.rpartition(".")
     if not dot or end not in ("start", "end"):
-        return Text.NO_START_OR_END(text=point), Text.START_OR_END(file=file, name=point.rpartition("#")[0] or point)
-    return Text.NO_NUMBER(text=point), Text.FIRST_OF_NAME(file=file, name=name.rpartition("#")[0] or name, end=end)
+        return f"{point!r} ends in neither .start nor .end", (
+            f"expected {file}:{point.rpartition('#')[0] or point}#1.start or {file}:"
+            f"{point.rpartition('#')[0] or point}#1.end"
+        )
+    return (
+        f"{point!r} has no number",
+        f"{file}:{name.rpartition('#')[0] or name}#1.{end} is the first of that name, #-1 the last",
+    )
 
 
 def _last_points(text: str, paths: Sequence[str]) -> Iterator[tuple[Point, int | None]]:

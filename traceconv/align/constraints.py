@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
 from math import ceil
+from shlex import quote
 
 from traceconv.align.anchors import Instant, Relation, anchored, disagreement, far_away, instant_of, without_guesses
 from traceconv.align.constraint_parser import ClockConstraint, ClockKind, Constraints, zone_ns
@@ -24,7 +25,7 @@ from traceconv.align.domains import (
     spans,
 )
 from traceconv.align.machines import UNNAMED, Machine
-from traceconv.align.messages import Message, Text
+from traceconv.align.wording import listed
 from traceconv.errors import InconsistentClocks, UsageError
 from traceconv.families.importer import Importer
 from traceconv.families.registry import importer_class, option_names
@@ -43,6 +44,7 @@ from traceconv.model.clocks import (
     Verdict,
     Zero,
 )
+from traceconv.model.numbers import format_drift, format_time
 from traceconv.model.trace import Trace
 
 #: The distance between the clock of perf and CLOCK_MONOTONIC at boot, ns, at most. It grows, since the kernel slews
@@ -73,7 +75,7 @@ class Stated:
     warnings: list[ClockWarning] = field(default_factory=list)
     machines: list[Machine] = field(default_factory=list)
     walls: list[ClockDomain] = field(default_factory=list)
-    notes: dict[int, list[Message]] = field(default_factory=dict)
+    notes: dict[int, list[str]] = field(default_factory=dict)
 
 
 def state(traces: Sequence[Trace], constraints: Constraints, walls: Sequence[ClockDomain]) -> Stated:
@@ -136,18 +138,18 @@ def _with_date(trace: Trace, index: int, constraints: Constraints, wall: ClockDo
     handed = importer_options(constraints, index, importer_class(source.format))
     if handed:
         if day is not None and not {"date", "year"} & set(handed):
-            raise UsageError(Text.DATE_IN_FILE(file=source.name, format=source.format), hint=Text.LEAVE_IT_OUT())
+            raise UsageError(f"--date: {source.name} ({source.format}) states its date itself", hint="leave it out")
         if not any(domain.is_wall_clock for domain in (*trace.clocks, *ends_of(trace))):
             raise UsageError(
-                Text.GIVES_NO_UNIX_TIME(option=option, file=source.name, format=source.format),
-                hint=Text.NO_LOCAL_TIME_OR_MORE_NEEDED(option=other),
+                f"{option} does not give {source.name} ({source.format}) times since 1970",
+                hint=f"it holds no local time, or {other} is needed, too",
             )
         return trace
     domain = trace.clocks[main_clock(trace, option)]
     if domain.local is None:
         raise UsageError(
-            Text.NO_LOCAL_TIMES(option=option, file=source.name, format=source.format, clock=domain.describe()),
-            hint=Text.OFFSET_AND_ANCHOR_PLACE_ANY(),
+            f"{option}: {source.name} ({source.format}) has no local times, since they count {domain.describe()}",
+            hint="--offset and --anchor place any file",
         )
     snapshot = _midnight(domain, wall, zone, day, source.name)
     return trace.with_tables(snapshots=[*trace.snapshots, snapshot])
@@ -156,15 +158,15 @@ def _with_date(trace: Trace, index: int, constraints: Constraints, wall: ClockDo
 def _midnight(domain: ClockDomain, wall: ClockDomain, zone: str | None, day: date | None, name: str) -> ClockSnapshot:
     """Return the snapshot of the zero of a domain of local times."""
     if domain.local is LocalForm.YEARLESS:
-        raise UsageError(Text.DAY_WITHOUT_YEAR(file=name))
+        raise UsageError(f"--date: the times of {name} have a day but no year, so a date cannot complete them")
     without_date = domain.local is LocalForm.TIME_OF_DAY
     if zone is None or (day is None and without_date):
         missing = "--tz" if zone is None else "--date"
-        raise UsageError(Text.NEEDED_TOO(file=name, clock=domain.describe(), option=missing))
+        raise UsageError(f"{name}: {missing} is needed, too, since its times count {domain.describe()}")
     if day is not None and not without_date:
-        raise UsageError(Text.DATE_IN_TIMES(file=name), hint=Text.LEAVE_IT_OUT())
+        raise UsageError(f"--date: the times of {name} have a date already", hint="leave it out")
     start = (day - date(1970, 1, 1)).days * _DAY_NS if day is not None else 0
-    method = Text.LOCAL_TIME_READ_FROM(zone=zone, day=day) if day else Text.LOCAL_TIME_READ(zone=zone)
+    method = f"local time read as {zone}, from {day} on" if day else f"local time read as {zone}"
     local = LocalTime(zone_ns(zone))
     return ClockSnapshot(domain, 0, wall, start - local.ahead_ns, 0, method, local, Provenance.ASSUMED)
 
@@ -189,7 +191,10 @@ def _unknown_machines(traces: Sequence[Trace], constraints: Constraints) -> Iter
     named = {domain.machine for trace in traces for domain in trace.clocks if domain.machine}
     for index, constraint in sorted(constraints.clocks.items()):
         if constraint.machine and named and constraint.machine not in named:
-            text = Text.MACHINE_OF_NO_INPUT(machine=constraint.machine, named=tuple(sorted(named)))
+            text = (
+                f"--clock names the machine {constraint.machine}, but inputs name "
+                f"{listed(tuple(sorted(named)))} only: is the name right?"
+            )
             yield (index, main_clock(traces[index], "--clock")), text
 
 
@@ -226,7 +231,7 @@ def _with_clock(
     snapshot = _by_user(domain, stated, apart, _is_clock(stated, apart))
     first = span[0] if span else 0
     wrong = disagreement(replace(snapshot, ts=first, other_ts=first), [without_guesses(one) for one in traces])
-    _refuse_clock(wrong and Text.FIRST_TIME_ELSEWHERE(away=wrong[1]), name, constraint)
+    _refuse_clock(wrong and f"its first time is {wrong[1]}: was the machine restarted in between?", name, constraint)
     return trace.with_tables(snapshots=[*trace.snapshots, snapshot])
 
 
@@ -235,18 +240,18 @@ def _perf_apart_ns(uptime_ns: int) -> int:
     return _PERF_APART_AT_BOOT_NS + ceil(SLEW_DRIFT * uptime_ns / 1e6) * 1_000_000
 
 
-def _is_clock(stated: ClockDomain, apart_ns: int = 0) -> Message:
+def _is_clock(stated: ClockDomain, apart_ns: int = 0) -> str:
     """Return the method of a clock that --clock states, for the receipt; perf's is off by up to `apart_ns`."""
     if apart_ns:
-        return Text.CLOCK_OF_PERF_IS(clock=stated.name, within=apart_ns)
+        return f"--clock states {stated.name} (perf's clock may be {format_time(apart_ns)} away from it at this uptime)"
     if stated.machine == UNNAMED:
-        return Text.CLOCK_IS_OF_ONE_MACHINE(clock=stated.name)
+        return f"--clock states {stated.name} of one machine"
     if stated.machine:
-        return Text.CLOCK_IS_OF(clock=stated.name, machine=stated.machine)
-    return Text.CLOCK_IS(clock=stated.name)
+        return f"--clock states {stated.name} of {stated.machine}"
+    return f"--clock states {stated.name}"
 
 
-def _by_user(domain: ClockDomain, stated: ClockDomain, bound_ns: int, method: Message) -> ClockSnapshot:
+def _by_user(domain: ClockDomain, stated: ClockDomain, bound_ns: int, method: str) -> ClockSnapshot:
     """Return the snapshot that two clocks are the same, as the user states."""
     return ClockSnapshot(domain, 0, stated, 0, bound_ns, method, provenance=Provenance.USER)
 
@@ -268,17 +273,18 @@ def _stated_clock(
         return replace(wall, machine=constraint.machine or domain.machine)
     if not machine:
         raise UsageError(
-            Text.SEVERAL_MACHINES(file=name), hint=Text.SAY_WHICH_MACHINE(file=name, clock=constraint.kind)
+            f"--clock: the inputs name several machines, and {name} may be from any of them",
+            hint=f"name it: --clock {quote(name)}={constraint.kind}@HOST",
         )
     return replace(STATED_CLOCKS[constraint.kind], machine=machine)
 
 
-def _refuse_clock(against: Message | None, name: str, constraint: ClockConstraint) -> None:
+def _refuse_clock(against: str | None, name: str, constraint: ClockConstraint) -> None:
     """Raise InconsistentClocks if there is a reason against a --clock."""
     if against is not None:
         stated = f"{constraint.kind}@{constraint.machine}" if constraint.machine else str(constraint.kind)
         raise InconsistentClocks(
-            Text.CLOCK_CANNOT_BE(file=name, clock=stated, reason=against), hint=Text.LEAVE_CLOCK_OUT()
+            f"the clock of {name} cannot be {stated}: {against}", hint="leave --clock out, or use --offset or --anchor"
         )
 
 
@@ -286,7 +292,7 @@ def _with_perf_clock(trace: Trace, only_machine: str) -> Trace:
     """Return an input with its perf clock related to the one that --clock states for other files."""
     wanted = STATED_CLOCKS[ClockKind.PERF]
     more = [
-        _by_user(domain, replace(wanted, machine=machine), 0, Text.RECORDED_BY_PERF())
+        _by_user(domain, replace(wanted, machine=machine), 0, "--clock: recorded by perf")
         for domain in trace.clocks
         if domain.name == wanted.name and (machine := domain.host or only_machine)
     ]
@@ -323,7 +329,10 @@ def _corrections(
         for input, clock in same:
             if corrections.setdefault(input, {}).setdefault(clock, clock_map).drift != drift:
                 name = traces[index].sources[0].name
-                raise InconsistentClocks(Text.TWO_DRIFTS(file=name, clock=domain.name), hint=Text.SAY_ONE_DRIFT())
+                raise InconsistentClocks(
+                    f"--drift: {name} counts {domain.name}, but another drift is given for another file on that clock",
+                    hint="give the drift of a clock for one file only: it holds for all files on that clock",
+                )
     return corrections
 
 
@@ -361,8 +370,9 @@ def _refuse_other_drift(traces: Sequence[Trace], trace: Trace, domain: ClockDoma
     if abs(stated - ppm) > within:
         name = trace.sources[0].name
         raise InconsistentClocks(
-            Text.READ_WITH_OTHER_DRIFT(file=name, stated=stated, method=first.method, read=ppm, within=within),
-            hint=Text.LEAVE_DRIFT_OUT(),
+            f"--drift states {format_drift(stated)} for the clock of {name}, but its readings ("
+            f"{first.method}) show {format_drift(ppm)}, within ±{within:.3f} ppm",
+            hint="leave --drift out: the readings are used",
         )
 
 

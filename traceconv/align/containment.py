@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from shlex import quote
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -29,12 +30,12 @@ from traceconv.align.features import nest_of, shared_work
 from traceconv.align.geometry import F64
 from traceconv.align.inputs import ClockInput
 from traceconv.align.matching import NONE, Matcher, could_match
-from traceconv.align.messages import Message, Text
 from traceconv.align.names import NameMap
 from traceconv.align.nesting import CHANCE, LEAST_FITTING, UNMOVED, ThreadStretches, most_fitting, sticking_out
 from traceconv.align.pairs import stated_outer
 from traceconv.model.clocks import ClockMap, Verdict
 from traceconv.model.columns import I64
+from traceconv.model.numbers import earlier_or_later
 from traceconv.model.source_info import Layer
 from traceconv.model.trace import Trace, take
 
@@ -103,7 +104,7 @@ class _Reason:
     """
 
     verdict: Verdict
-    text: Message
+    text: str
     move_ns: int | None
 
 
@@ -151,10 +152,14 @@ def _check_of_pair(outer: ClockInput, inner: ClockInput, alignment: Alignment, n
     check, reason = _check(_at_best(calls) if by_user else calls)
     if reason is None:
         return check
-    hint = Text.SAY_WHERE_IT_BELONGS(name=inner.name)
+    hint = f"place it by --anchor or --offset {quote(inner.name)}=TIME; --on-ambiguous best leaves it here and marks it"
     if reason.move_ns is not None and not by_user:  # no --offset is right for a clock that was set in between
         moved = _calls(outer, inner, clock_map.then(ClockMap(reason.move_ns)), names, others)
-        hint = Text.KEEP_CLOCKS() if moved is None or _check(moved)[1] is not None else hint
+        hint = (
+            "--on-ambiguous best keeps all clocks, and marks them"
+            if moved is None or _check(moved)[1] is not None
+            else hint
+        )
     said = Contradiction(reason.verdict, (inner.index,), inner.name, reason.text, hint, by_user)
     return structs.replace(check, contradictions=(said,))
 
@@ -295,7 +300,7 @@ def _best(found: _Calls, rows: Array) -> tuple[float, int]:
     return fitting / len(calls), round(move)
 
 
-def _place(calls: _Calls, call: int) -> Message:
+def _place(calls: _Calls, call: int) -> str:
     """Return the position of a call in its file, for messages."""
     return place_of(calls.inner.trace, int(calls.rows[call]))
 
@@ -355,14 +360,11 @@ def _fits_elsewhere(calls: _Calls, beyond: Array, empty: F64) -> _Reason | None:
         share, move = _best(calls, part)
         fitting = round(share * len(part))
         if share >= LEAST_FITTING and outside > 2 * (len(part) - fitting) + CHANCE:
-            text = Text.CALLS_FIT_ELSEWHERE(
-                inside=len(part) - outside,
-                count=len(part),
-                where=Text.FROM_ON(place=_place(calls, int(part[0]))) if len(part) < count else "",
-                framework=calls.outer.name,
-                fitting=fitting,
-                move=move,
-                why=Text.CLOCK_WRONG_OR_TWO_PROCESSES(),
+            where = f", from {_place(calls, int(part[0]))} on," if len(part) < count else ""
+            why = "a clock is wrong or was set in between, or the files are of two processes"
+            text = (
+                f"with these clocks, only {len(part) - outside} of {len(part)} calls{where} lie in operators "
+                f"of {calls.outer.name}; {fitting} would if placed {earlier_or_later(move)}: {why}"
             )
             return _Reason(Verdict.UNVERIFIED, text, move)
     return None
@@ -387,12 +389,10 @@ def _outside_of_all(calls: _Calls, beyond: Array, empty: F64) -> _Reason | None:
     outside, without = int(np.count_nonzero(beyond)), _during(calls, empty, np.arange(len(beyond)))
     if min(outside, without) <= CHANCE:
         return None
-    text = Text.CALLS_IN_NO_OPERATOR(
-        outside=outside,
-        count=len(beyond),
-        framework=calls.outer.name,
-        empty=without,
-        why=Text.CLOCK_WRONG_OR_TWO_PROCESSES(),
+    why = "a clock is wrong or was set in between, or the files are of two processes"
+    text = (
+        f"with these clocks, {outside} of {len(beyond)} calls lie in no operator of {calls.outer.name}"
+        f"; {without} operators hold no call: {why}"
     )
     return _Reason(Verdict.UNVERIFIED if 2 * outside > len(beyond) else Verdict.ASSUMED, text, None)
 
@@ -410,7 +410,14 @@ def _empty_at_an_end(calls: _Calls, operators: Events, holding: Array) -> _Reaso
     if empty <= CHANCE:
         return None
     verdict = Verdict.UNVERIFIED if 2 * empty > len(holds) else Verdict.ASSUMED
-    return _Reason(verdict, Text.OPERATORS_WITHOUT_CALLS(empty=empty, framework=calls.outer.name), 0)
+    return _Reason(
+        verdict,
+        (
+            f"{empty} operators of {calls.outer.name} in a row hold no call while the log goes on: a "
+            "clock was set in between, lines are missing, or other code did their work"
+        ),
+        0,
+    )
 
 
 def _belong_elsewhere(calls: _Calls, operators: Events, holding: Array) -> _Reason | None:
@@ -430,23 +437,25 @@ def _belong_elsewhere(calls: _Calls, operators: Events, holding: Array) -> _Reas
     log = calls.log.take(np.isin(calls.log.kind, np.unique(operators.kind)))
     out = sticking_out(calls.nest, log) > calls.within
     before, after = log.end < operators.start[0], log.start > np.max(operators.end)
-    for where, part in ((Text.AMONG, ~before & ~after), (Text.BEFORE_ALL, before), (Text.AFTER_ALL, after)):
+    for where, part in (
+        ("in no operator", ~before & ~after),
+        ("before all operators", before),
+        ("after all operators", after),
+    ):
         rows = np.flatnonzero(out & part)
         if len(rows) < _FEWEST_CALLS:
             continue
-        loose = log.take(rows[-_MOST_SEARCHED:] if where is Text.BEFORE_ALL else rows[:_MOST_SEARCHED])
+        loose = log.take(rows[-_MOST_SEARCHED:] if part is before else rows[:_MOST_SEARCHED])
         fitting, move = most_fitting(calls.nest, loose, _REACH_NS)
         held = Matcher(operators, replace(loose, start=loose.start + move)).holding(UNMOVED, float(calls.within))
         held = np.unique(held[held != NONE])
         without = int(np.count_nonzero(empty[held]))
         telling = max(_SHARE_EMPTY, _TIMES_AS_EMPTY * float(empty.mean()))
         if fitting >= LEAST_FITTING * len(loose) and without > max(CHANCE, telling * len(held)):
-            text = Text.LOOSE_CALLS_BELONG_ELSEWHERE(
-                calls=len(loose),
-                where=where(framework=calls.outer.name),
-                fitting=fitting,
-                move=round(move),
-                empty=without,
+            text = (
+                f"{len(loose)} calls lie {where} of {calls.outer.name}; {fitting} of them would lie in "
+                f"operators if placed {earlier_or_later(round(move))}, {without} of which hold no call "
+                "otherwise: a clock was set in between"
             )
             return _Reason(Verdict.UNVERIFIED, text, round(move))
     return None

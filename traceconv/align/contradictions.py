@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations, product
+from shlex import quote
 
 from traceconv.align.anchors import Instant
 from traceconv.align.domains import Key, Warnings
@@ -18,13 +19,14 @@ from traceconv.align.estimators import estimate_pair
 from traceconv.align.input_warnings import local_time_of, zone_behind, zone_text
 from traceconv.align.inputs import ClockInput, Inputs, Policy, is_timed, of_other_pids
 from traceconv.align.launches import early_work, host_and_device
-from traceconv.align.messages import Message, Text
 from traceconv.align.names import NameMap
 from traceconv.align.pairs import PairEstimate, is_accepted, stated_outer
 from traceconv.align.placed import Placed
 from traceconv.align.sequence_candidates import LEAST_MARGIN
+from traceconv.align.wording import listed
 from traceconv.errors import InconsistentClocks
 from traceconv.model.clocks import HOSTS_DRIFT, ClockMap, Verdict
+from traceconv.model.numbers import earlier_or_later, format_option, format_short, format_time, format_uncertainty
 from traceconv.model.source_info import Layer
 
 #: With at most this many inputs the events of all pairs are compared. Not tuned: 15 pairs take some seconds.
@@ -64,12 +66,13 @@ def contradiction(
         return None, ()
     if is_stated and known.bound_ns is not None and _has_too_many_slices(a, b):
         has_check_of_calls = stated_outer(a, b) is not None and Layer.DEVICE not in (a.layer, b.layer)
-        text = Text.TOO_MANY_TO_CHECK(other=b.name, most=_MOST_SLICES)
+        text = f"its clock was not checked against the events of {b.name}: there are more than {_MOST_SLICES} slices"
         return None, () if has_check_of_calls else [(a.key, text)]
     allowed, estimate = _allowed_ns(known, a, b), earlier
     if known.bound_ns is not None:
-        several = Text.FITS_IN_SEVERAL_PLACES(other=b.name)
-        warning = [(a.key, Text.BECAUSE(text=several, why=Text.WRONG_OR_TWO_RUNS()))]
+        several = f"its events do not fit those of {b.name} at this offset, but at several others"
+        why = "a clock is wrong, or they are of two runs"
+        warning = [(a.key, f"{several}: {why}")]
         if known.bound_ns < _LEAST_CONTRADICTION_NS:
             estimate = estimate_pair(a, b, replace(known, bound_ns=_LEAST_CONTRADICTION_NS), policy.names)
         if estimate is None:
@@ -128,13 +131,13 @@ def _fits(pair: PairEstimate, stated: ClockMap, allowed: int) -> bool:
     return any(abs(one) <= allowed + (pair.clock_map.bound_ns or _LEAST_CONTRADICTION_NS) for one in all_apart)
 
 
-def _sources_of(known: ClockMap) -> Message | str:
+def _sources_of(known: ClockMap) -> str:
     """Return where a map of the files is known from, each source once."""
     texts = tuple(dict.fromkeys(step.text for step in known.steps))
-    return Text.STEPS(steps=texts) if texts else Text.BOTH_FILES_SAY()
+    return listed(texts, ", then ") if texts else "as both files state them"
 
 
-def moved_by_zone(pair: PairEstimate, known: ClockMap, assumed: Sequence[ClockInput]) -> tuple[ClockInput, Message]:
+def moved_by_zone(pair: PairEstimate, known: ClockMap, assumed: Sequence[ClockInput]) -> tuple[ClockInput, str]:
     """Return the clock whose local time was read in a wrong zone, as its events show, and the warning for it.
 
     Args:
@@ -149,28 +152,34 @@ def moved_by_zone(pair: PairEstimate, known: ClockMap, assumed: Sequence[ClockIn
     # A log whose writer took local time for UTC is moved, rather than the framework whose operators hold its calls.
     moved = pair.b if stated_outer(pair.a, pair.b) is pair.a else pair.a
     moves = [(side, apart if side is pair.a else -apart) for side in assumed or [moved]]
-    options: list[Message] = []
+    options: list[str] = []
     for side, move in moves:
         local = local_time_of(side.trace, side.clock)
         zone = zone_behind(local, move, (known.bound_ns or 0) + pair.bound_ns) if local else None
         if local is None or zone is None:
             continue
-        option = Text.ZONE_OPTION(file=side.name, zone=zone_text(zone))
+        option = f"--tz {quote(side.name)}={zone_text(zone)}"
         if local.guessed:
             other = (pair.b if side is pair.a else pair.a).name
             was, fits = zone_text(local.ahead_ns), zone_text(zone)
             matches = pair.estimate.matches
-            return side, Text.ZONE_MOVED(was=was, matches=matches, other=other, zone=fits, option=option)
+            return side, (
+                f"its local time was read as {was}, but {matches} matches with {other} fit only in {fits}; "
+                f"{fits} is used: {option} states it"
+            )
         options.append(option)
     side, move = moves[0]
     at_start, at_end = (pair.clock_map.at(ts) - known.at(ts) for ts in pair.a.span)
     within = abs(at_end - at_start) + pair.bound_ns
-    settle = Text.ZONES_WOULD_AGREE(options=tuple(options)) if options else ""
+    settle = f"{listed(tuple(options), ' and ')} would agree with the events; " if options else ""
     raise InconsistentClocks(
-        Text.EVENTS_CONTRADICT(
-            a=pair.a.name, b=pair.b.name, by=_sources_of(known), n=pair.estimate.matches, file=side.name, move=move
+        f"{pair.a.name} and {pair.b.name}: their clocks ({_sources_of(known)}) contradict their "
+        f"events: {pair.estimate.matches} events fit only if {side.name} is moved by "
+        f"{format_time(move)}",
+        hint=(
+            f"{settle}--offset {quote(side.name)}={format_option(move)}~{format_uncertainty(within)} "
+            "follows the events; --anchor names one event in both files"
         ),
-        hint=Text.BELIEVE_OR_LEAVE(settle=settle, file=side.name, move=move, within=within),
         pairs=[pair],
     )
 
@@ -191,10 +200,16 @@ def refuse_early_work(host: ClockInput, device: ClockInput, maps: tuple[ClockMap
     allowed = _allowed_ns(known, host, device)
     early = early_work(host.trace, host.clock, device.trace, device.clock, maps, allowed)
     if early is not None:
-        text = Text.WORK_TOO_EARLY(
-            host=host.name, device=device.name, by=_sources_of(known), early=early[0], most=allowed
+        text = (
+            f"{host.name} and {device.name}: their clocks ({_sources_of(known)}) contradict their events: "
+            f"{early[0]}, and at most {format_time(allowed)} is possible"
         )
-        raise InconsistentClocks(text, hint=Text.NONE_TOO_EARLY(file=device.name, move=early[1]))
+        raise InconsistentClocks(
+            text,
+            hint=(
+                f"if you know the offset: --offset {quote(device.name)}=TIME; it is at least {format_time(early[1])}"
+            ),
+        )
 
 
 # -- the user ---------------------------------------------------------------------------------------------------------
@@ -224,24 +239,34 @@ class Doubt:
         """How wrong the user's place may be by the events, ns; None if they fit at several offsets."""
         return max(abs(self.at_start), abs(self.at_end)) + (self.pair.clock_map.bound_ns or 0) if self.allowed else None
 
-    def warning(self, side: ClockInput) -> Message:
+    def warning(self, side: ClockInput) -> str:
         """Return the warning for one of the two clocks."""
         is_a = side.key == self.pair.a.key
         moves = (self.at_start, self.at_end) if is_a else (-self.at_start, -self.at_end)
         other = (self.pair.b if is_a else self.pair.a).name
         if not self.allowed:
-            return Text.FITS_IN_SEVERAL_PLACES(other=other)
+            return f"its events do not fit those of {other} at this offset, but at several others"
         is_steady = abs(moves[1] - moves[0]) <= self.allowed
-        where = Text.MOVE(move=moves[0]) if is_steady else Text.MOVES(begin=moves[0], end=moves[1])
+        where = (
+            earlier_or_later(moves[0])
+            if is_steady
+            else f"{earlier_or_later(moves[0])} at its start and {earlier_or_later(moves[1])} at its end"
+        )
         estimate = self.pair.estimate
         if self.is_weak:
-            return Text.FITS_BETTER(other=other, where=where, verdict=estimate.verdict, reason=estimate.reason)
-        text = Text.BELONGS_ELSEWHERE(other=other, where=where, n=estimate.matches, within=self.allowed)
+            return (
+                f"its events and those of {other} would fit better {where}, but that is {estimate.verdict}: "
+                f"{estimate.reason}"
+            )
+        text = (
+            f"its events and those of {other} fit {where} ({estimate.matches} matches, within "
+            f"{format_time(self.allowed)})"
+        )
         if side.offset is None or not is_steady:
             return text
         within = abs(moves[1] - moves[0]) + self.pair.bound_ns
         move = side.offset.offset_ns + moves[0]
-        return Text.OFFSET_WOULD_AGREE(text=text, file=side.name, move=move, within=within)
+        return f"{text}; --offset {quote(side.name)}={format_option(move)}~{format_uncertainty(within)} would agree"
 
 
 def doubted(inputs: Inputs, placed: Placed, policy: Policy) -> Placed:
@@ -256,7 +281,7 @@ def doubted(inputs: Inputs, placed: Placed, policy: Policy) -> Placed:
     bounds: dict[Key, int | None] = {}
     placed_clocks = [one for one in inputs.clocks if is_timed(one, maps)]
     many = len({one.index for one in placed_clocks}) > ALL_PAIRS
-    warnings: dict[Key, Message] = {}
+    warnings: dict[Key, str] = {}
     new: list[PairEstimate] = []
     for a, b in combinations(placed_clocks, 2):
         if a.index == b.index or not (maps[a.key].by_user or maps[b.key].by_user) or of_one_tool(a, b):
@@ -280,14 +305,16 @@ def doubted(inputs: Inputs, placed: Placed, policy: Policy) -> Placed:
         sides = host.trace, host.clock, device.trace, device.clock
         early = early_work(*sides, both, allowed) if by_user else None
         if early is not None:
-            text = Text.EARLY_WORK_WARNING(host=host.name, device=device.name, early=early[0])
+            text = f"the clocks of {host.name} and {device.name} contradict their events: {early[0]}"
             warnings.setdefault(by_user[-1].key, text)
             bounds[by_user[-1].key] = _wider(bounds.get(by_user[-1].key, 0), early[1])
     for one, apart in _unconfirmed_drifts(inputs, placed_clocks):
         if one.key not in bounds:
             bounds[one.key] = apart
             if apart > (maps[one.key].bound_ns or 0) + one.domain.resolution_ns:
-                warnings.setdefault(one.key, Text.DRIFT_NOT_CONFIRMED(apart=apart))
+                warnings.setdefault(
+                    one.key, f"its file places it up to {format_short(apart)} elsewhere, and no events confirm --drift"
+                )
     wider = {key: replace(maps[key], bound_ns=_wider(maps[key].bound_ns, apart)) for key, apart in bounds.items()}
     return replace(
         placed,

@@ -14,12 +14,13 @@ from traceconv.align.contradictions import moved_by_zone
 from traceconv.align.domains import Key, Warnings
 from traceconv.align.estimates import Finding, Findings, without_drifts
 from traceconv.align.inputs import ClockInput, Inputs, Policy
-from traceconv.align.messages import Message, Text
 from traceconv.align.network import Edge, Loop, Solution, solve
 from traceconv.align.pairs import PairEstimate
 from traceconv.align.placed import Placed, beside, not_aligned, related_maps, taken_as_best
+from traceconv.align.wording import listed, quoted
 from traceconv.errors import AmbiguousAlignment, InconsistentClocks
 from traceconv.model.clocks import ClockDomain, ClockGraph, ClockMap, Verdict
+from traceconv.model.numbers import format_time
 
 
 def decide(inputs: Inputs, findings: Findings, policy: Policy) -> Placed:
@@ -45,14 +46,14 @@ def decide(inputs: Inputs, findings: Findings, policy: Policy) -> Placed:
     return replace(settled, warnings=[*findings.warnings, *warnings, *related.warnings, *settled.warnings])
 
 
-def _overruled(findings: Sequence[Finding]) -> tuple[set[Key], list[tuple[Key, Message]]]:
+def _overruled(findings: Sequence[Finding]) -> tuple[set[Key], list[tuple[Key, str]]]:
     """Return the clocks whose local time was read in a wrong zone, as their events show, and a warning for each.
 
     Raises:
         InconsistentClocks: events contradict files by something else than a zone.
     """
     overruled: set[Key] = set()
-    warnings: list[tuple[Key, Message]] = []
+    warnings: list[tuple[Key, str]] = []
     for finding in findings:
         if finding.known is not None:
             both = zip((finding.pair.a, finding.pair.b), finding.maps, strict=True)
@@ -172,8 +173,13 @@ def _inconsistent(
     names = _names(loop, clocks, target)
     files = tuple(dict.fromkeys(name for name, at in zip(names, loop.clocks, strict=True) if at < len(clocks)))
     return InconsistentClocks(
-        Text.LOOP_DOES_NOT_CLOSE(files=files, path=names, apart=abs(loop.misclosure_ns), most=loop.bound_ns),
-        hint=Text.ONE_RELATION_IS_WRONG(file=PurePath(files[-1]).name),
+        f"the clocks of {listed(files)} contradict each other: a time mapped along "
+        f"{listed(names, ' -> ')} comes back {format_time(abs(loop.misclosure_ns))} off, expected "
+        f"{format_time(loop.bound_ns)} at most",
+        hint=(
+            "one of these relations is wrong, but it is not clear which: leave a file out, or place one "
+            f"by --offset {PurePath(files[-1]).name}=TIME"
+        ),
         pairs=pairs,
     )
 
@@ -186,7 +192,11 @@ def _names(loop: Loop, clocks: Sequence[ClockInput], target: ClockDomain) -> tup
 def _strained(loop: Loop, clocks: Sequence[ClockInput], target: ClockDomain) -> Warnings:
     """Return a warning for each clock of a loop that misses its start by a little more than its bounds allow."""
     path = _names(loop, clocks, target)
-    text = Text.LOOP_IS_STRAINED(path=path, apart=abs(loop.misclosure_ns), most=loop.bound_ns)
+    text = (
+        f"a time mapped along {listed(path, ' -> ')} comes back {format_time(abs(loop.misclosure_ns))}"
+        f" off, expected {format_time(loop.bound_ns)} at most: one of these relations is less "
+        "accurate than stated"
+    )
     return [(clocks[at].key, text) for at in sorted({at for at in loop.clocks if at < len(clocks)})]
 
 
@@ -205,9 +215,20 @@ def _dropped(
     apart = abs(worst.misclosure_ns)
     first = len(edges) - len(accepted)
     if row < first:
-        return [(clocks[edges[row].a].key, Text.ASSUMED_IS_OFF(method=edges[row].clock_map.method, apart=apart))]
+        return [
+            (
+                clocks[edges[row].a].key,
+                (
+                    f"{edges[row].clock_map.method}: its events show that this is {format_time(apart)} off; the "
+                    "events are used"
+                ),
+            )
+        ]
     pair = accepted[row - first]
-    text = Text.PAIR_LEFT_OUT(a=pair.a.name, b=pair.b.name, apart=apart)
+    text = (
+        f"the events of {pair.a.name} and {pair.b.name} were left out: alone they place the two "
+        f"{format_time(apart)} from where all others place them"
+    )
     return [(key, text) for key in pair.keys]
 
 
@@ -229,7 +250,7 @@ def _settled(
     Raises:
         AmbiguousAlignment: a clock fits at several offsets, and the user does not say what to do.
     """
-    graph, settled, warnings = graph.copy(), list(pairs), list[tuple[Key, Message]]()
+    graph, settled, warnings = graph.copy(), list(pairs), list[tuple[Key, str]]()
     known = graph.maps_to(inputs.target)
     for one in clocks:
         if one.domain in known:
@@ -255,13 +276,17 @@ def _settled(
                 if pair.estimate.verdict is Verdict.AMBIGUOUS:
                     raise AmbiguousAlignment(
                         _cannot_be_lined_up(pair, one, [two for two in tried if _partner(two, one).domain in known]),
-                        hint=Text.SETTLE_AMBIGUITY(files=(pair.a.path, pair.b.path)),
+                        hint=(
+                            f"`traceconv clocks {quoted((pair.a.path, pair.b.path))}` lists what would help; if you "
+                            "know the offset: --offset FILE=TIME or --anchor; --on-ambiguous best takes the best "
+                            "offset and marks it"
+                        ),
                         pairs=settled,
                     )
     return Placed(related_maps(inputs, graph), settled, warnings)
 
 
-def _cannot_be_lined_up(pair: PairEstimate, lost: ClockInput, tried: Sequence[PairEstimate]) -> Message:
+def _cannot_be_lined_up(pair: PairEstimate, lost: ClockInput, tried: Sequence[PairEstimate]) -> str:
     """Return why a clock fits at several offsets.
 
     If it was compared with several files of one tool, such as the cycles of a profiler's schedule, that is the reason:
@@ -276,8 +301,11 @@ def _cannot_be_lined_up(pair: PairEstimate, lost: ClockInput, tried: Sequence[Pa
     partners = (_partner(other, lost) for other in tried)
     parts = tuple(dict.fromkeys(one.name for one in partners if one.trace.sources[0].format == tool))
     if len(parts) > 1:
-        return Text.PARTS_OF_ONE_CLOCK(parts=parts, b=lost.name, why=why)
-    return Text.CANNOT_BE_LINED_UP(a=pair.a.name, b=pair.b.name, why=why)
+        return (
+            f"{listed(parts, ' and ')} are on one clock, but each is compared by itself, and has too "
+            f"little in common with {lost.name}: {why}"
+        )
+    return f"{pair.a.name} and {pair.b.name} cannot be aligned: {why}"
 
 
 def _partner(pair: PairEstimate, one: ClockInput) -> ClockInput:

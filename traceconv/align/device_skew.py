@@ -20,9 +20,9 @@ import numpy as np
 
 from traceconv.align.geometry import F64
 from traceconv.align.launches import WRONG_IDS, work_and_waits
-from traceconv.align.messages import Message, Text
 from traceconv.model.clocks import HOSTS_DRIFT, ClockMap
 from traceconv.model.columns import I64
+from traceconv.model.numbers import format_time
 from traceconv.model.trace import Trace
 from traceconv.model.track_table import processes
 
@@ -132,7 +132,7 @@ class Behind:
         bound_ns: the least bound of the clock that contains their skew, ns.
     """
 
-    said: Message
+    said: str
     bound_ns: int
 
     def within(self, clock_map: ClockMap) -> ClockMap:
@@ -149,8 +149,14 @@ def devices_behind(inputs: Inputs) -> Mapping[Key, Behind]:
         if seen:
             launched = np.concatenate([skew.launched for skew in seen])
             worst = int(np.max(launched))
-            early = Text.EARLY_WORK(early=int((launched > 0).sum()), kernels=len(launched), worst=worst)
-            of[one.key] = Behind(Text.DEVICE_IS_BEHIND(early=early), PROFILER_NS + worst + _LATENCY_NS)
+            early = (
+                f"{int((launched > 0).sum())} of {len(launched)} kernels start before the calls that launched "
+                f"them, by up to {format_time(worst)}"
+            )
+            of[one.key] = Behind(
+                f"{early}: the clock of its device is behind, which the bound allows for",
+                PROFILER_NS + worst + _LATENCY_NS,
+            )
     return of
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from shlex import quote
 
 import numpy as np
 
 from traceconv.align.constraint_parser import ClockConstraint, ClockKind
-from traceconv.align.messages import Message, Text
+from traceconv.align.wording import listed
 from traceconv.errors import UsageError
 from traceconv.model.clocks import (
     BOOTTIME,
@@ -24,12 +25,13 @@ from traceconv.model.clocks import (
     looks_like_unix_time,
 )
 from traceconv.model.columns import I32, I64, chunks, occurring
+from traceconv.model.numbers import format_time
 from traceconv.model.trace import Trace
 
 #: A clock of an input: the number of the input, and the number of the clock in its trace.
 Key = tuple[int, int]
 #: A warning for a clock.
-ClockWarning = tuple[Key, Message]
+ClockWarning = tuple[Key, str]
 Warnings = Sequence[ClockWarning]
 #: The clock domains that --clock can name.
 STATED_CLOCKS = {
@@ -104,12 +106,13 @@ def spans(trace: Trace) -> dict[int, tuple[int, int]]:
     return dict(sorted(spans_of_clocks.items()))
 
 
-def zone_option(trace: Trace, domain: ClockDomain) -> Message | None:
+def zone_option(trace: Trace, domain: ClockDomain) -> str | None:
     """Return advice on the options that relate local times to the wall clock; None for other times."""
     if domain.local is None:
         return None
-    text = Text.ZONE_AND_DATE_OF_TIMES if domain.local is LocalForm.TIME_OF_DAY else Text.ZONE_OF_TIMES
-    return text(file=trace.sources[0].name)
+    file = quote(trace.sources[0].name)
+    date = f" --date {file}=DAY" if domain.local is LocalForm.TIME_OF_DAY else ""
+    return f"if you know the zone of its local times: --tz {file}=+HH:MM{date}"
 
 
 def is_definition(snap: ClockSnapshot) -> bool:
@@ -127,7 +130,7 @@ def base_of(trace: Trace, domain: ClockDomain) -> ClockSnapshot | None:
 
 def against_clock(
     trace: Trace, domain: ClockDomain, span: tuple[int, int] | None, constraint: ClockConstraint
-) -> Message | None:
+) -> str | None:
     """Return the reason why a clock cannot be the one that --clock names, from its file and times; None if it can.
 
     Args:
@@ -139,17 +142,17 @@ def against_clock(
     base, wanted = base_of(trace, domain), STATED_CLOCKS[constraint.kind]
     is_unix = domain.is_wall_clock or (span is not None and looks_like_unix_time(span[0]))
     if domain.synthetic:
-        return Text.HAS_NO_TIMES()
+        return "it has no times"
     if domain.zero is Zero.RUN_START or (wanted is not REALTIME and domain.local is not None):
-        return Text.TIMES_COUNT(clock=domain.describe())
+        return f"its times count {domain.describe()}"
     if base is not None and domain.zero is Zero.UNKNOWN:
-        return None if wanted is REALTIME else Text.SAYS_ITS_WALL_TIME(method=base.method)
+        return None if wanted is REALTIME else f"it states where its times are on the wall clock ({base.method})"
     if (wanted is REALTIME) != is_unix and span is not None:
-        return Text.FIRST_TIME_IS(ts=span[0])
+        return f"its first time is {format_time(span[0])} after zero"
     if domain.name in OS_CLOCKS - {wanted.name}:
-        return Text.SAYS_ITS_CLOCK(clock=domain.describe())
+        return f"it states that it is {domain.describe()}"
     if constraint.machine and domain.machine and constraint.machine != domain.machine:
-        return Text.SAYS_ITS_MACHINE(machine=domain.machine)
+        return f"it states that it is of {domain.machine}"
     return None
 
 
@@ -174,6 +177,9 @@ def main_clock(trace: Trace, option: str) -> int:
     if len(chosen) == 1:
         return chosen[0]
     if not chosen:
-        raise UsageError(Text.TOTALS_ONLY(option=option, file=name), hint=Text.LEAVE_FILE_OUT(file=name, option=option))
+        raise UsageError(f"{option}: {name} holds totals only, no times", hint=f"leave {name} out of {option}")
     clocks = tuple(trace.clocks[index].name for index in chosen)
-    raise UsageError(Text.SEVERAL_CLOCKS(option=option, file=name, clocks=clocks), hint=Text.NAME_AN_EVENT(file=name))
+    raise UsageError(
+        f"{option}: {name} holds times of several clocks ({listed(clocks)})",
+        hint=f"name an event on the clock you mean: --anchor '{name}:NAME#1.start=OTHER@TIME'",
+    )

@@ -1,7 +1,7 @@
 """Find inputs that are one recording: given twice, or in two forms, and warn of them.
 
 Traces of one recording are known by all their events, forms of one recording by the marks that they share (see
-`model.source_info`), and parts of one recording by their samples.
+`model.forms`), and parts of one recording by their samples.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 
-from traceconv.align.messages import Message, Text
 from traceconv.model.columns import I32, I64, chunks, distinct_values, occurring
 from traceconv.model.source_info import other_forms
 from traceconv.model.trace import TABLES, Trace
@@ -186,7 +185,7 @@ def _copies(traces: Sequence[Trace]) -> dict[int, int]:
 
 def warnings_of_duplicates(
     traces: Sequence[Trace], hosts: Sequence[str], repeats: Mapping[int, int]
-) -> Iterator[tuple[int, Message]]:
+) -> Iterator[tuple[int, str]]:
     """Yield a warning for each input that repeats another one, or has the samples of another one: both are drawn.
 
     Args:
@@ -199,8 +198,17 @@ def warnings_of_duplicates(
         name = one.sources[0].name
         if repeats.get(index, index) == repeats.get(first, first):
             if first == repeats.get(index, min(index, first)):
-                yield index, Text.SAME_RECORDING(other=name)
+                yield (
+                    index,
+                    f"its events are those of {name}: the same recording is drawn twice; leave one of the two out",
+                )
         elif not hosts[first] or not hosts[index] or hosts[first] == hosts[index]:
             shared, samples = samples_of.count(first, index), len(other.samples.ts)
             if shared >= _LEAST_EVENTS and 2 * shared >= min(len(one.samples.ts), samples):
-                yield index, Text.SAME_SAMPLES(shared=shared, samples=samples, other=name)
+                yield (
+                    index,
+                    (
+                        f"{shared} of its {samples} samples are samples of {name} (same events, threads and times): "
+                        "they are drawn twice; leave one of the two out"
+                    ),
+                )

@@ -19,10 +19,11 @@ from typing import Any
 import numpy as np
 
 from traceconv.align.estimate import Array
-from traceconv.align.messages import Message, Text
+from traceconv.align.wording import listed
 from traceconv.model.args import AnyArgs, with_more_args
 from traceconv.model.columns import I32, I64
 from traceconv.model.layout import sort_events
+from traceconv.model.numbers import format_short
 from traceconv.model.trace import Trace
 from traceconv.model.track_table import NO_TRACK, Track, TrackId, TrackKind, Tracks
 
@@ -150,7 +151,11 @@ def _placed(before: I64, bounds: Array, low: I64, high: I64, total: I64) -> tupl
     return times, short
 
 
-_WORDS = {Place.BETWEEN: Text.PLACED_BETWEEN, Place.BEFORE: Text.PLACED_BEFORE, Place.AFTER: Text.PLACED_AFTER}
+_WORDS = {
+    Place.BETWEEN: "between neighbours",
+    Place.BEFORE: "before the first match",
+    Place.AFTER: "after the last match",
+}
 
 
 def placed_args(laid: Layout, dur: I64, parent_names: list[str]) -> list[dict[str, object]]:
@@ -161,13 +166,12 @@ def placed_args(laid: Layout, dur: I64, parent_names: list[str]) -> list[dict[st
         dur: their real durations, ns.
         parent_names: the name of each parent, by row.
     """
-    inside = [str(Text.PLACED_INSIDE(parent=name)) for name in parent_names]
-    elsewhere = {place: str(text()) for place, text in _WORDS.items()}
+    inside = [f"inside {name}" for name in parent_names]
     args: list[dict[str, object]] = []
     columns = laid.place.tolist(), laid.parent.tolist(), laid.shortened.tolist(), dur.tolist()
     for place, parent, short, real in zip(*columns, strict=True):
-        text = inside[parent] if place == Place.INSIDE else elsewhere[Place(place)]
-        cut = str(Text.PLACED_SHORTENED(placed=text)) if short else ""
+        text = inside[parent] if place == Place.INSIDE else _WORDS[Place(place)]
+        cut = f"{text}, shortened" if short else ""
         args.append({"placed": cut, "real_dur_ns": real} if short else {"placed": text})
     return args
 
@@ -204,7 +208,7 @@ class Placement:
     host: int
     sequences: tuple[Order, ...]
     matches: int
-    note: Message
+    note: str
 
     def parents(self) -> Array:
         """Return the rows of the host that contain slices of the log."""
@@ -290,25 +294,34 @@ def _layout(sequence: Order, guest: Trace, host: Trace) -> tuple[Layout, Array]:
     return lay_inside(dur, pairs, host.slices.ts[wanted], host.slices.dur[wanted]), wanted
 
 
-def _note(guest: Trace, host: Trace, sequences: tuple[Order, ...]) -> Message:
+def _note(guest: Trace, host: Trace, sequences: tuple[Order, ...]) -> str:
     """Return the sentence for the receipt: the numbers of slices by kind of position, and their uncertainty."""
     laid = [_layout(sequence, guest, host) for sequence in sequences]
     layouts = [layout for layout, _ in laid]
     place = np.concatenate([layout.place for layout in layouts])
     inside, between = int((place == Place.INSIDE).sum()), int((place == Place.BETWEEN).sum())
     apart = len(place) - inside - between
-    uncertainty: Message | str = ""
+    uncertainty: str = ""
     if inside:
         half, nearly_all = np.quantile(np.concatenate([_room(*one, host) for one in laid]), (0.5, 0.95)).tolist()
-        uncertainty = Text.ROOM_INSIDE(half=half, nearly_all=nearly_all)
-    words = [Text.LIE_INSIDE(inside=inside, total=len(place), host=host.sources[0].name, room=uncertainty)]
+        uncertainty = (
+            f" (if the matches are right, half of them within ±{format_short(half)}, 19 of 20 within ±"
+            f"{format_short(nearly_all)})"
+        )
+    words = [
+        (
+            f"{inside} of {len(place)} slices lie inside the slices of {host.sources[0].name} that they "
+            f"match{uncertainty}"
+        )
+    ]
     if between:
-        words.append(Text.LIE_BETWEEN(between=between))
+        words.append(f"{between} without a match are laid in order between their neighbours")
     if apart:
         rows = np.concatenate([one.rows[_is_apart(layout)] for one, layout in zip(sequences, layouts, strict=True)])
         names = [_apart_name(guest.tracks[number]) for number in np.unique(guest.slices.track[rows]).tolist()]
-        words.append(Text.LIE_APART(apart=apart, tracks=[Text.NAMED_TRACK(name=name) for name in names]))
-    return Text.SLICES_LAID(words=words)
+        tracks = [f"{name!r}" for name in names]
+        words.append(f"{apart} before the first or after the last match are laid in order on {listed(tracks, ' and ')}")
+    return listed(words)
 
 
 def _room(layout: Layout, parents: Array, host: Trace) -> Array:
@@ -336,7 +349,7 @@ def laid_inside(guest: Trace, host: Trace, placement: Placement) -> Trace:
         placement: the matched slices.
     """
     added_args: dict[int, AnyArgs] = {}
-    around = str(Text.PLACED_AROUND())
+    around = "around the events inside"
     times = {name: table.ts.copy() for name, table in guest.timed_tables()}
     apart = {name: np.zeros(len(ts), bool) for name, ts in times.items()}
     dur = guest.slices.dur.copy()
@@ -400,8 +413,8 @@ def _carried(ts: I64, before: tuple[I64, I64], after: tuple[I64, I64], *, begins
 
 def _apart_name(track: Track) -> str:
     """Return the name of the track for events whose times are not known."""
-    name = track.name.removesuffix(_SYNTHETIC) or ("" if track.tid is None else Text.THREAD_WITHOUT_NAME(tid=track.tid))
-    return str(Text.TRACK_NOT_MEASURED(track=name)).strip()
+    name = track.name.removesuffix(_SYNTHETIC) or ("" if track.tid is None else f"thread {track.tid}")
+    return f"{name} (times not measured)".strip()
 
 
 def _set_apart(trace: Trace, apart: dict[str, Array]) -> Trace:
@@ -413,7 +426,16 @@ def _set_apart(trace: Trace, apart: dict[str, Array]) -> Trace:
     for number in sorted(wanted):
         track = tracks[number]
         kind = track.kind if track.kind is TrackKind.COUNTER else TrackKind.TRACK
-        words = "\n".join(filter(None, (str(Text.NOTHING_TELLS_THE_TIMES()), track.description)))
+        words = "\n".join(
+            filter(
+                None,
+                (
+                    "Slices before the first and after the last match. Their order and durations are real, their "
+                    "times are not known.",
+                    track.description,
+                ),
+            )
+        )
         goes_to[number] = len(tracks)
         name = _apart_name(track)
         tracks.append(replace(track, kind=kind, name=name, tid=None, lane_of=TrackId(NO_TRACK), description=words))

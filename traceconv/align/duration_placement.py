@@ -19,10 +19,10 @@ from traceconv.align.durations import align_durations
 from traceconv.align.estimate import some_of
 from traceconv.align.features import shared_work
 from traceconv.align.inputs import ClockInput, Inputs, Maps, Policy, is_timed, of_other_pids
-from traceconv.align.messages import Message, Text
 from traceconv.align.names import NameMap
 from traceconv.align.pairs import PairEstimate, is_accepted
 from traceconv.align.placed import Placed, beside, is_related, not_aligned, taken_as_best
+from traceconv.align.wording import listed
 from traceconv.model.clocks import ClockMap, Provenance, Run, Step, Verdict
 from traceconv.model.trace import Trace
 
@@ -45,7 +45,7 @@ def with_durations(inputs: Inputs, placed: Placed, policy: Policy) -> Placed:
         accepted = best is not None and is_accepted(best.estimate, same_run=policy.same_run)
         if best is not None and placement is not None and (accepted or policy.on_ambiguous == "best"):
             placements[index] = placement
-            step = Step(Text.DURATIONS_IN(file=best.a.name), Provenance.ESTIMATED)
+            step = Step(f"durations of the same work in {best.a.name}", Provenance.ESTIMATED)
             verdict = Verdict.ASSUMED if accepted else best.estimate.verdict
             clock_map = ClockMap(hosts[best.a].at(best.a.span[0]), None, (step,), verdict)
             texts = [] if accepted else [taken_as_best(best, best.b)]
@@ -78,7 +78,7 @@ def _shared_slices(traces: Sequence[Trace], placements: Mapping[int, Placement],
 
     A tool prints each event once, so one of the two logs is of another run.
     """
-    warnings: list[tuple[Key, Message]] = []
+    warnings: list[tuple[Key, str]] = []
     for one, other in combinations(placements, 2):
         parents = placements[one].parents(), placements[other].parents()
         shared = len(np.intersect1d(parents[0], parents[1]))
@@ -86,7 +86,11 @@ def _shared_slices(traces: Sequence[Trace], placements: Mapping[int, Placement],
         same_kind = placements[one].host == placements[other].host and sources[0].format == sources[1].format
         if same_kind and 2 * shared > min(map(len, parents)) and not same_recording(traces[one], traces[other]):
             names = {one: sources[1].name, other: sources[0].name}
-            warnings += [(key, Text.IN_THE_SAME_SLICES(other=names[key[0]])) for key in maps if key[0] in names]
+            warnings += [
+                (key, f"it lies in the same slices as {names[key[0]]}, so one of the two must be of another run")
+                for key in maps
+                if key[0] in names
+            ]
     return warnings
 
 
@@ -113,7 +117,9 @@ def _tried(
         rows = None
         if estimate.pairs is not None:
             rows = (outer.rows[estimate.pairs[0]], inner.rows[estimate.pairs[1]])
-        clock_map = ClockMap(steps=(Step(Text.COMPARED_DURATIONS(), Provenance.ESTIMATED),), verdict=estimate.verdict)
+        clock_map = ClockMap(
+            steps=(Step("durations of the same work", Provenance.ESTIMATED),), verdict=estimate.verdict
+        )
         zeros = outer.events.zero_ns, inner.events.zero_ns
         pairs.append(PairEstimate(host, guest, estimate, *zeros, clock_map, rows=rows))
     pairs.sort(key=lambda pair: (pair.estimate.verdict.badness, -pair.estimate.margin))
@@ -121,7 +127,8 @@ def _tried(
     rivals = [pair for pair in accepted[1:] if _is_rival(pair, accepted[0], hosts)]
     if not rivals:
         return pairs
-    why = Text.DURATIONS_FIT_FILES(files=[pair.a.name for pair in (accepted[0], *rivals)])
+    files = [pair.a.name for pair in (accepted[0], *rivals)]
+    why = f"its durations match {listed(files, ' and ')}, at different times"
     refused = [
         replace(
             pair,

@@ -27,9 +27,10 @@ import numpy as np
 from traceconv.align.estimate import OTHER_RUN, Array, Estimate, Events, Method, Residuals, Rival, insufficient
 from traceconv.align.geometry import F64
 from traceconv.align.iterations import correlation_of_deviations, log_durations, period_of
-from traceconv.align.messages import Message, Text
 from traceconv.align.robust import spread_of
+from traceconv.align.wording import counted
 from traceconv.model.clocks import Verdict
+from traceconv.model.numbers import format_short
 
 # Each with its unit and what it was chosen on. "Simulated": seeds below 1000 of tests/benchmarks/alignment, "tuned":
 # recordings that `TUNED` names there, as docs/alignment.md says of all thresholds.
@@ -104,7 +105,7 @@ _LEAST_SHARE = 0.5
 #: The correlation must be this many sigma above zero (simulated).
 _LEAST_SIGMA = 3.0
 #: The advice in every refusal.
-_SETTLE = Text.LOG_WITH_TIMES_SETTLES()
+_SETTLE = "a log with times would settle it"
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,11 +250,20 @@ def align_durations(a: Events, b: Events) -> Estimate:
         b: the inner events, in order; their starts are ignored.
     """
     if a.mean or b.mean:
-        which = Text.BOTH_LOGS if a.mean and b.mean else Text.OUTER_LOG if a.mean else Text.INNER_LOG
-        return insufficient(Method.DURATIONS, Text.DURATIONS_ARE_MEANS(which=which()))
+        which = "both files" if a.mean and b.mean else "the outer file" if a.mean else "the inner file"
+        return insufficient(
+            Method.DURATIONS,
+            f"durations in {which} are means of runs, which match no single run; profile single runs",
+        )
     known = int(min((a.dur > 0).sum(), (b.dur > 0).sum()))
     if known < _LEAST_EVENTS:
-        return insufficient(Method.DURATIONS, Text.FEW_DURATIONS(known=known, least=_LEAST_EVENTS))
+        return insufficient(
+            Method.DURATIONS,
+            (
+                f"both files have durations of the same kinds of work for {counted(known, 'slice')} only, "
+                f"expected at least {_LEAST_EVENTS}"
+            ),
+        )
     period = period_of(a)
     if period is not None and period > _LONGEST_PERIOD_EVENTS:
         period = None
@@ -552,7 +562,7 @@ def _rivals(a: Events, path: _Path, half: int) -> tuple[tuple[Rival, ...], tuple
 
 def _verdict(
     a: Events, b: Events, path: _Path, placed: Array, used: int, period: int | None, rivals: int, least: float
-) -> tuple[Verdict, Message]:
+) -> tuple[Verdict, str]:
     """Return the verdict and its reason.
 
     Args:
@@ -569,28 +579,32 @@ def _verdict(
         spacing = 0.0  # the duration of an iteration where b was matched
         if period is not None and len(a) > period:
             spacing = float(np.median(a.start[period:] - a.start[:-period]))
-        apart = Text.APART(spacing=spacing) if spacing else ""
-        return Verdict.AMBIGUOUS, Text.DURATIONS_FIT_ELSEWHERE(others=rivals, spacing=apart, settle=_SETTLE)
-    matches = Text.CERTAIN_MATCHES(used=used, total=len(b))
+        apart = f", {format_short(spacing)} apart" if spacing else ""
+        return Verdict.AMBIGUOUS, (
+            f"the durations fit nearly as well at {rivals} other offsets{apart}; {_SETTLE}, and so would "
+            "a log that starts when the profile starts"
+        )
+    matches = f"{used} of {len(b)} events match with certainty"
     if used < max(_LEAST_EVENTS, _LEAST_SHARE * min(len(a), len(b)) / 2):
-        return Verdict.INSUFFICIENT, Text.FEW_CERTAIN_MATCHES(matches=matches, settle=_SETTLE)
+        return Verdict.INSUFFICIENT, f"only {matches}; {_SETTLE}"
     if period is None:
-        return Verdict.UNVERIFIED, Text.NOTHING_REPEATS(matches=matches)
+        return Verdict.UNVERIFIED, f"{matches}; no iteration repeats, so another run would match as well"
     correlation = correlation_of_deviations(a, b, (path.match[placed], placed), period)
     if correlation is None:
-        return Verdict.INSUFFICIENT, Text.ITERATIONS_DIFFER(settle=_SETTLE)
+        return Verdict.INSUFFICIENT, (
+            "the iterations differ too much, or lack too many events, to show that both files are of one "
+            f"run: {_SETTLE}"
+        )
     same, count = correlation
     sure = same * np.sqrt(max(count - 1, 0)) >= _LEAST_SIGMA
-    together = Text.ITERATIONS_VARY_TOGETHER(same=max(same, 0))
+    together = f"in both files, the changes of durations between iterations are correlated to {max(same, 0):.0%}"
     if same < _PERHAPS_SAME_RUN or not sure:
-        return Verdict.INSUFFICIENT, Text.ITERATIONS_VARY_APART(
-            matches=matches, together=together, other_run=OTHER_RUN, settle=_SETTLE
-        )
+        return Verdict.INSUFFICIENT, f"{matches}, but {together} only: {OTHER_RUN}; {_SETTLE}"
     if count < _LEAST_DEVIATIONS:
-        return Verdict.UNVERIFIED, Text.FEW_ITERATIONS_COMPARE(matches=matches, count=count)
+        return Verdict.UNVERIFIED, f"{matches}; too few iterations ({count}) can be compared to exclude another run"
     if same < _SAME_RUN:
-        return Verdict.UNVERIFIED, Text.ITERATIONS_HARDLY_TOGETHER(matches=matches, together=together)
-    return Verdict.OK, Text.ITERATIONS_OF_ONE_RUN(matches=matches, together=together, count=count)
+        return Verdict.UNVERIFIED, f"{matches}; {together}, too little to be certain of one run"
+    return Verdict.OK, f"{matches}; {together} ({count} compared)"
 
 
 def _margin(path: _Path) -> float:

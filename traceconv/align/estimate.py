@@ -18,7 +18,6 @@ import numpy as np
 import numpy.typing as npt
 
 from traceconv.align.geometry import F64, Chain, Line, Region
-from traceconv.align.messages import Message, Text
 from traceconv.model.clocks import FREE_DRIFT, Verdict
 from traceconv.model.columns import I32
 
@@ -199,18 +198,18 @@ class Method(enum.StrEnum):
     DUPLICATE = "the same recording, given twice"
 
     @property
-    def compared(self) -> Message:
+    def compared(self) -> str:
         """The compared evidence, in words for users."""
-        return _COMPARED[self]()
+        return _COMPARED[self]
 
 
 _COMPARED = {
-    Method.LAUNCHES: Text.COMPARED_LAUNCHES,
-    Method.SEQUENCE: Text.COMPARED_SEQUENCE,
-    Method.ACTIVITY: Text.COMPARED_ACTIVITY,
-    Method.SAMPLING_GAPS: Text.COMPARED_SAMPLING_GAPS,
-    Method.DURATIONS: Text.COMPARED_DURATIONS,
-    Method.DUPLICATE: Text.COMPARED_DUPLICATE,
+    Method.LAUNCHES: "kernels and the calls that launched them",
+    Method.SEQUENCE: "the same events in both",
+    Method.ACTIVITY: "the same activity in both",
+    Method.SAMPLING_GAPS: "the gaps around sampling interrupts",
+    Method.DURATIONS: "durations of the same work",
+    Method.DUPLICATE: "the same recording, given twice",
 }
 
 
@@ -236,7 +235,7 @@ class Estimate:
 
     method: Method
     verdict: Verdict
-    reason: Message | str
+    reason: str
     chain: Chain = field(default_factory=Chain)
     matches: int = 0
     dropped: int = 0
@@ -261,9 +260,9 @@ class Estimate:
 
 
 #: An explanation for recordings of which little fits.
-OTHER_RUN = Text.OTHER_RUN()
+OTHER_RUN = "perhaps two runs, two parts of one run, or a clock that was set in between"
 
 
-def insufficient(method: Method, reason: Message | str) -> Estimate:
+def insufficient(method: Method, reason: str) -> Estimate:
     """Return an estimate that is refused for lack of evidence, with the reason."""
     return Estimate(method, Verdict.INSUFFICIENT, reason)

@@ -23,7 +23,6 @@ from traceconv.align.duplicates import same_recording
 from traceconv.align.estimators import estimate_pair
 from traceconv.align.inputs import ClockInput, Inputs, Policy, of_other_pids
 from traceconv.align.launches import host_and_device
-from traceconv.align.messages import Message, Text
 from traceconv.align.pairs import PairEstimate, is_accepted, relined
 from traceconv.model.clocks import DRIFT_UNIT, ONE_HOST_DRIFT, ClockDomain, ClockGraph, ClockMap, Verdict
 
@@ -83,7 +82,7 @@ def estimates(inputs: Inputs, policy: Policy) -> Findings:
             refuse_early_work(host, device, (clock_map, ClockMap()))
     all_pairs = len({one.index for one in clocks}) <= ALL_PAIRS
     findings: list[Finding] = []
-    warnings: list[tuple[Key, Message]] = []
+    warnings: list[tuple[Key, str]] = []
     compared: set[tuple[ClockInput, ClockInput]] = set()
     certain: list[PairEstimate] = []
     known_tools, firsts = cache(of_one_tool), _first_copies(clocks, inputs.repeats, stated)
@@ -210,7 +209,10 @@ def _of_steady_clocks(pair: PairEstimate, known: ClockMap | None) -> PairEstimat
     offsets = region.offsets_at(steady)
     if offsets is None:
         drift = sign * (line.drift - before)
-        reason = Text.DRIFTS_TOO_MUCH(reason=pair.estimate.reason, drift=drift * 1e6, most=ONE_HOST_DRIFT * 1e6)
+        reason = (
+            f"{pair.estimate.reason}; but the clocks would drift by {drift * 1e6:+.0f} ppm, "
+            f"expected {ONE_HOST_DRIFT * 1e6:.0f} ppm at most within one host"
+        )
         estimate = replace(pair.estimate, verdict=Verdict.UNVERIFIED, reason=reason)
         return replace(pair, estimate=estimate, clock_map=replace(pair.clock_map, verdict=Verdict.UNVERIFIED))
     line = replace(line, offset=sum(offsets) / 2, drift=steady, x0=region.x0)

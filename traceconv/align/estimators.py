@@ -42,7 +42,6 @@ from traceconv.align.features import (
 from traceconv.align.geometry import Chain, Line, Region
 from traceconv.align.inputs import ClockInput
 from traceconv.align.launches import Launches, align_launches, launches_of
-from traceconv.align.messages import Text
 from traceconv.align.names import NameMap
 from traceconv.align.nesting import ThreadStretches
 from traceconv.align.pairs import (
@@ -58,6 +57,7 @@ from traceconv.align.pairs import (
 from traceconv.align.sampling_gaps import align_interruptions
 from traceconv.align.sequences import align_sequences
 from traceconv.model.clocks import DRIFT_UNIT, FREE_DRIFT, ClockMap, Provenance, Step, Verdict
+from traceconv.model.numbers import earlier_or_later
 from traceconv.model.source_info import MARK_NS, Layer
 
 #: The most views of a recording (threads, runtimes, counters) that are tried, the surest first. Not tuned: real
@@ -211,12 +211,17 @@ class DuplicateEstimator:
             if a.clock != b.clock:
                 return None
             events, within = sum(len(table.ts) for _, table in a.trace.timed_tables()), 0
-            estimate = Estimate(self.method, Verdict.OK, Text.ALL_EQUAL(events=events), matches=events)
+            estimate = Estimate(self.method, Verdict.OK, f"all {events} events are equal, to the ns", matches=events)
         else:
             if not form.timed or any(len(spans(side.trace)) > 1 for side in (a, b)):
                 return None
             marks, within = len(form.marks(a.trace) & form.marks(b.trace)), MARK_NS
-            estimate = Estimate(self.method, Verdict.OK, Text.TWO_FORMS(events=marks), matches=marks)
+            estimate = Estimate(
+                self.method,
+                Verdict.OK,
+                f"both are forms of one recording: {marks} events are equal, to the microsecond",
+                matches=marks,
+            )
         clock_map = ClockMap(0, within, (Step(self.method, Provenance.ESTIMATED),), rests_on=rests_on(a, b))
         return PairEstimate(a, b, estimate, 0, 0, clock_map, within, known)
 
@@ -251,7 +256,7 @@ def _by_launches(host: ClockInput, device: ClockInput, known: ClockMap | None) -
         return align_launches(before.without_drift(launches), before.prior)
 
     pair = _pair(host, device, (launches.zero_x, launches.zero_y), known, align)
-    return [refused_unless_narrower(pair, Text.LAUNCHES_TELL_NO_MORE)]
+    return [refused_unless_narrower(pair, "launches give", "them")]
 
 
 # -- slices of the same names: those of one trace lie inside those of the other one -----------------------------------
@@ -279,7 +284,19 @@ class NamedEventEstimator:
             return None
         stated = stated_outer(a, b)
         if stated is not None and Layer.DEVICE in (a.layer, b.layer):
-            return pair_estimate(a, b, insufficient(self.method, Text.QUEUED()), (0, 0), known)
+            return pair_estimate(
+                a,
+                b,
+                insufficient(
+                    self.method,
+                    (
+                        "both name the same work, but a device runs it later, not inside the calls; launch ids in "
+                        "both files would settle it"
+                    ),
+                ),
+                (0, 0),
+                known,
+            )
         outer = stated or (a if _usual_length(views[0].events) >= _usual_length(views[1].events) else b)
         if outer is a:
             return _nested(a, b, views, known, inside=stated is not None)
@@ -341,10 +358,14 @@ class ActivityEstimator:
         for pair in certain:
             apart = abs(pair.clock_map.at(middle) - certain[0].clock_map.at(middle))
             if apart > 2 * (pair.bound_ns + certain[0].bound_ns):
-                estimate = Estimate(certain[0].estimate.method, Verdict.AMBIGUOUS, Text.VIEWS_APART())
+                estimate = Estimate(
+                    certain[0].estimate.method,
+                    Verdict.AMBIGUOUS,
+                    "two comparisons of the activity give different offsets, each with certainty",
+                )
                 return replace(certain[0], estimate=estimate)
         best = certain[0] if certain else max(found, key=lambda pair: pair.estimate.margin, default=None)
-        return None if best is None else refused_unless_narrower(best, Text.ACTIVITY_TELLS_NO_MORE)
+        return None if best is None else refused_unless_narrower(best, "the activity gives", "it")
 
 
 def _by_activity(a: ClockInput, b: ClockInput, known: ClockMap | None) -> list[PairEstimate]:
@@ -375,10 +396,13 @@ def _unless_set(pair: PairEstimate, slices: Events, views: Sequence[Samples]) ->
         offset = pair.clock_map.at(at) - at - (seen.zero_ns - slices.zero_ns)
         found = set_clock(slices, seen, Line(offset, pair.clock_map.drift * DRIFT_UNIT, middle))
         if found is not None:
-            text, verdict = Text.SAMPLES_FIT_ELSEWHERE, Verdict.INCONSISTENT
-            reason = text(reason=pair.estimate.reason, few=found[0], count=len(seen.t), move=round(found[1]))
-            estimate = replace(pair.estimate, verdict=verdict, reason=reason)
-            return replace(pair, estimate=estimate, clock_map=replace(pair.clock_map, verdict=verdict))
+            few, move = found
+            reason = (
+                f"{pair.estimate.reason}; but {few} of {len(seen.t)} samples at one end fit only if moved, best "
+                f"{earlier_or_later(round(move))}, as if a clock was set"
+            )
+            estimate = replace(pair.estimate, verdict=Verdict.INCONSISTENT, reason=reason)
+            return replace(pair, estimate=estimate, clock_map=replace(pair.clock_map, verdict=Verdict.INCONSISTENT))
     return pair
 
 

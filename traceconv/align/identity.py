@@ -30,7 +30,7 @@ from msgspec import Struct
 
 from traceconv.align.domains import clocks_of_tracks
 from traceconv.align.machines import Basis, Machine
-from traceconv.align.messages import Message, Text
+from traceconv.align.wording import listed
 from traceconv.model.clocks import ClockMap, Run
 from traceconv.model.columns import I64, occurring
 from traceconv.model.numbers import EVER, FOREVER
@@ -490,7 +490,7 @@ def _grouped(members: Iterable[Seen], key: Callable[[Seen], object]) -> list[lis
 # -- words ----------------------------------------------------------------------------------------------------------
 
 
-def _words(recordings: Sequence[Recording], same: Sequence[Identity]) -> Message:
+def _words(recordings: Sequence[Recording], same: Sequence[Identity]) -> str:
     """Return the sentence for results; those that stay apart in the same files for the same reason share one."""
     if isinstance(same[0].why, Why):
         return _apart_words(recordings, same)
@@ -498,78 +498,92 @@ def _words(recordings: Sequence[Recording], same: Sequence[Identity]) -> Message
     into, moved = (recordings[seen.input].source.name for seen in one.tracks[:2])
     name = _name(one.tracks[0])
     if one.why is By.CALLS:
-        return Text.ONE_PROCESS(name=name, into=into, moved=moved, why=Text.ITS_CALLS_INSIDE())
+        why = "the calls of the log lie inside its slices"
+        return f"{name}: one process in {into} and {moved}: {why}"
     why = _basis_words(recordings, one)
     if one.why is By.TID and not one.tracks[0].is_process:
-        return Text.ONE_THREAD(name=name, into=into, moved=moved, why=why)
+        return f"{name}: one thread in {into} and {moved}: {why}"
     if one.why is By.TID:
-        return Text.ONE_PROCESS_OF_THREADS(name=name, into=into, moved=moved, threads=_name(*one.tracks[1:]), why=why)
-    return Text.ONE_PROCESS(
-        name=name, into=into, moved=moved, why=why if one.why is By.PID else Text.ONLY_WRITER(machine=why)
-    )
+        return f"{name}: one process in {into} and {moved} ({_name(*one.tracks[1:])}): {why}"
+    why = why if one.why is By.PID else f"only this process can have written the log; {why}"
+    return f"{name}: one process in {into} and {moved}: {why}"
 
 
-def _basis_words(recordings: Sequence[Recording], one: Identity) -> Message:
+def _basis_words(recordings: Sequence[Recording], one: Identity) -> str:
     """Return the words for the basis on which both are of one machine."""
     sides = [recordings[seen.input] for seen in one.tracks[:2]]
     a, b = (side.machine.host for side in sides)
     if one.basis is Basis.HOST:
-        return Text.BOTH_OF_HOST(host=a)
+        return f"both are from host {a}"
     if one.basis is Basis.BOOT:
-        return Text.BOTH_OF_ONE_BOOT() if a == b or not (a and b) else Text.HOSTS_OF_ONE_BOOT(one=a, other=b)
+        return "both are from one boot" if a == b or not (a and b) else f"{a} and {b} are from one boot"
     if one.basis is Basis.USER:
-        return Text.USER_SAYS_ONE_MACHINE()
+        return "--same-machine says that it is one machine"
     if one.basis is Basis.NOBODY:
-        return Text.NO_INPUT_NAMES_A_MACHINE()
+        return "assumed: no input names its machine"
     unnamed = [side.source.name for side in sides if not side.machine.host]
-    none = Text.NAMES_NO_MACHINE(file=unnamed[0]) if len(unnamed) == 1 else Text.NEITHER_NAMES_A_MACHINE()
+    none = f"{unnamed[0]} names no machine" if len(unnamed) == 1 else "neither names a machine"
     machines = [its.machine for its in recordings if its.machine.key == sides[0].machine.key]
     host = next((machine.host for machine in machines if machine.host), "")
-    return Text.OTHERS_OF_HOST(none=none, host=host) if host else Text.OTHERS_OF_ONE_MACHINE(none=none)
+    return (
+        f"assumed: {none}, all others are from host {host}"
+        if host
+        else f"assumed: {none}, all others are from one machine"
+    )
 
 
-def _apart_words(recordings: Sequence[Recording], same: Sequence[Identity]) -> Message:
+def _apart_words(recordings: Sequence[Recording], same: Sequence[Identity]) -> str:
     """Return the sentence for tracks that stay apart in the same files for the same reason."""
     one = same[0]
     recordings_of = [recordings[seen.input] for seen in one.tracks]
     file, name = recordings_of[0].source.name, _name(one.tracks[0])
     if one.why is Why.SEVERAL:
         others = zip(one.tracks[1:], recordings_of[1:], strict=True)
-        meant = [Text.NAME_OF_FILE(name=_name(seen), file=other.source.name) for seen, other in others]
-        return Text.CAN_BELONG_TO_SEVERAL(name=name, file=file, meant=_few(meant, Text.OR))
+        meant = [f"{_name(seen)} of {other.source.name}" for seen, other in others]
+        return f"{name} of {file} stays apart: it may belong to {_few(meant, 'or')}"
     if one.why is Why.UNKNOWN:
-        text = Text.PROCESS_UNTOLD if len(one.tracks) == 1 else Text.PROCESSES_UNTOLD
-        return text(name=_name(*one.tracks), file=file)
-    text = Text.NOT_ONE_PROCESS if len(same) == 1 else Text.NOT_ONE_PROCESS_EACH
-    files = _few([recording.source.name for recording in recordings_of])
-    return text(
-        names=_few([_name(each.tracks[0]) for each in same]), files=files, why=_why_words(one.why, recordings_of)
+        stay, their = ("stays", "its") if len(one.tracks) == 1 else ("stay", "their")
+        return f"{_name(*one.tracks)} of {file} {stay} apart: no input names {their} process"
+    each = "" if len(same) == 1 else " each"
+    files, names = (
+        _few(words) for words in ([its.source.name for its in recordings_of], [_name(its.tracks[0]) for its in same])
     )
+    return f"{names}: not one process{each} in {files}: {_why_words(one.why, recordings_of)}"
 
 
-def _why_words(why: By | Why, recordings: Sequence[Recording]) -> Message:
+def _why_words(why: By | Why, recordings: Sequence[Recording]) -> str:
     """Return the words for the reason why processes stay apart."""
     if why is Why.MACHINES:
         hosts = list(dict.fromkeys(one.machine.host for one in recordings))
-        return Text.OF_SEVERAL_HOSTS(hosts=_few(hosts)) if len(hosts) > 1 and all(hosts) else Text.OF_SEVERAL_BOOTS()
+        return (
+            f"they are from the hosts {_few(hosts)}"
+            if len(hosts) > 1 and all(hosts)
+            else "they are from different boots"
+        )
     if why is Why.RANKS:
-        return Text.OF_SEVERAL_RANKS(ranks=_few([one.source.rank for one in recordings]))
-    return Text.RECORDED_TWICE(format=recordings[0].source.format) if why is Why.TWICE else Text.MACHINES_UNSAID()
+        ranks = _few([one.source.rank for one in recordings])
+        return f"they are of the ranks {ranks}"
+    return (
+        f"both are recordings of {recordings[0].source.format} at the same time"
+        if why is Why.TWICE
+        else "no input shows that they are from one machine"
+    )
 
 
-def _name(first: Seen, *others: Seen) -> Message | str:
+def _name(first: Seen, *others: Seen) -> str:
     """Return the words for a process, a track, or several threads."""
     if others:
-        return Text.THREADS(numbers=_few([first.number, *(one.number for one in others)]))
-    return first.name if first.number is None else (Text.PID if first.is_process else Text.THREAD)(number=first.number)
+        numbers = _few([first.number, *(one.number for one in others)])
+        return f"threads {numbers}"
+    return first.name if first.number is None else f"{'pid' if first.is_process else 'thread'} {first.number}"
 
 
-def _few(words: Sequence[object], last: Text = Text.AND) -> Message:
+def _few(words: Sequence[object], last: str = "and") -> str:
     """Return a list of words, cut after the first few: "a, b and 3 more"."""
     shown = list(words[:_MOST_LISTED])
     if len(words) > len(shown):
-        shown.append(Text.MORE(count=len(words) - len(shown)))
-    return last(several=shown[:-1], last=shown[-1]) if len(shown) > 1 else Text.ALONE(word=shown[0])
+        shown.append(f"{len(words) - len(shown)} more")
+    return f"{listed(shown[:-1])} {last} {shown[-1]}" if len(shown) > 1 else str(shown[0])
 
 
 def _as_json(recordings: Sequence[Recording], one: Identity) -> dict[str, Any]:

@@ -6,15 +6,17 @@ warning has the option to type.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from datetime import date, timedelta
+from shlex import quote
 
 from msgspec import Struct
 
 from traceconv.align.constraint_parser import Constraints
 from traceconv.align.domains import spans
-from traceconv.align.messages import Message, Text
+from traceconv.align.wording import listed
 from traceconv.model.clocks import ClockDomain, ClockMap, LocalTime, Run, Verdict
+from traceconv.model.numbers import format_long
 from traceconv.model.trace import Trace
 from traceconv.model.track_table import TrackKind
 
@@ -31,21 +33,33 @@ _MOST_ZONES = 4
 # -- jobs and hosts ---------------------------------------------------------------------------------------------------
 
 
-def warnings_of_jobs(traces: Sequence[Trace]) -> Iterator[tuple[int, Message]]:
+def warnings_of_jobs(traces: Sequence[Trace]) -> Iterator[tuple[int, str]]:
     """Yield a warning for each input that states another size of its job than the first one."""
     sources = enumerate(trace.sources[0] for trace in traces)
     stated = [(index, source) for index, source in sources if source.world_size is not None]
     for index, source in stated[1:]:
         _, first = stated[0]
         if source.world_size != first.world_size:
-            yield index, Text.ANOTHER_JOB(ranks=source.world_size, other=first.name, its_ranks=first.world_size)
+            yield (
+                index,
+                (
+                    f"it is from a job of {source.world_size} ranks, and {first.name} from one of "
+                    f"{first.world_size}: collectives of two jobs are not compared"
+                ),
+            )
 
 
-def warnings_of_unnamed_hosts(traces: Sequence[Trace], walls: Sequence[ClockDomain]) -> Iterator[tuple[int, Message]]:
+def warnings_of_unnamed_hosts(traces: Sequence[Trace], walls: Sequence[ClockDomain]) -> Iterator[tuple[int, str]]:
     """Yield a warning for each rank whose input does not state its host, with the number of the input."""
     for index, (trace, wall) in enumerate(zip(traces, walls, strict=True)):
         if wall.owner and not trace.host and trace.sources[0].rank is not None:
-            yield index, Text.HOST_NOT_NAMED()
+            yield (
+                index,
+                (
+                    "it states no name that identifies its host, so its clock may not be that of the other "
+                    "ranks; if all are of one host: --same-machine"
+                ),
+            )
 
 
 # -- inputs that overlap with no other one ----------------------------------------------------------------------------
@@ -98,9 +112,22 @@ def local_time_of(trace: Trace, clock: int) -> LocalTime | None:
     return next((snap.local for snap in trace.snapshots if snap.clock == trace.clocks[clock] and snap.local), None)
 
 
+class NoOverlap(str):
+    """The warning for an input that overlaps with no other one.
+
+    Attributes:
+        told: the numbers of the inputs of which it tells what other zones of their local times would do.
+        both: equal to that of the warning for the other input that says the same.
+    """
+
+    __slots__ = ("both", "told")
+    told: frozenset[int]
+    both: Hashable
+
+
 def warnings_of_no_overlap(
     traces: Sequence[Trace], maps: Sequence[Mapping[int, ClockMap]], constraints: Constraints, without: set[int]
-) -> Iterator[tuple[tuple[int, int], Message]]:
+) -> Iterator[tuple[tuple[int, int], str]]:
     """Yield a warning for each input that overlaps with no other one, with the numbers of the input and its clock.
 
     Args:
@@ -116,18 +143,19 @@ def warnings_of_no_overlap(
         if any(_of_one_process(one, other, traces, maps) for other in others):
             continue  # such as the cycles of a profiler's schedule
         near = min(others, key=one.gap)
-        text = Text.OVERLAPS_WITH_NONE(gap=one.gap(near), other=near.name)
-        hints = [_hint(one, others, constraints)]
-        hints += [_hint(other, [one], constraints, only_if_some=True) for other in others if other not in alone]
-        yield (one.index, one.clock), Text.WITH_HINTS(said=(text, *filter(None, hints)))
-
-
-def zones_told(traces: Sequence[Trace], warnings: Iterable[Message]) -> frozenset[int]:
-    """Return the numbers of the inputs of which warnings tell what other zones of their local times would do."""
-    hints = (hint for one in warnings if one.text is Text.WITH_HINTS for hint in dict(one.fields)["said"])
-    zones = (Text.ZONE_WOULD_OVERLAP, Text.NO_ZONE_WOULD_OVERLAP)
-    files = {dict(hint.fields)["file"] for hint in hints if hint.text in zones}
-    return frozenset(index for index, trace in enumerate(traces) if trace.sources[0].name in files)
+        text = (
+            f"it does not overlap in time with any other input, and is {format_long(one.gap(near))} away "
+            f"from {near.name}: is it another run, or is its clock wrong?"
+        )
+        hints = {one.index: _hint(one, others, constraints)}
+        for other in others:
+            if other not in alone:
+                hints[other.index] = _hint(other, [one], constraints, only_if_some=True)
+        told = {index: hint for index, hint in hints.items() if hint}
+        warning = NoOverlap(listed((text, *told.values()), "; "))
+        warning.told = frozenset(told)
+        warning.both = frozenset((one.name, near.name)), one.gap(near), tuple(told.values())
+        yield (one.index, one.clock), warning
 
 
 def _of_one_process(
@@ -163,7 +191,7 @@ def _placed(traces: Sequence[Trace], maps: Sequence[Mapping[int, ClockMap]]) -> 
 
 def _hint(
     one: _OnTraceTime, others: Sequence[_OnTraceTime], constraints: Constraints, *, only_if_some: bool = False
-) -> Message | None:
+) -> str | None:
     """Return how the local time of an input was read, and the options with which it would overlap with another one.
 
     Returns:
@@ -173,24 +201,28 @@ def _hint(
         return None
     options, zone = _options(one, one.local, others, constraints.dates.get(one.index)), zone_text(one.local.ahead_ns)
     if options is not None:
-        return Text.ZONE_WOULD_OVERLAP(file=one.name, zone=zone, options=options)
-    return None if only_if_some else Text.NO_ZONE_WOULD_OVERLAP(file=one.name, zone=zone)
+        return f"the local time of {one.name} was read as {zone}: {options} would make them overlap"
+    return (
+        None
+        if only_if_some
+        else f"the local time of {one.name} was read as {zone}, and no other zone would make them overlap"
+    )
 
 
-def _options(one: _OnTraceTime, local: LocalTime, others: Sequence[_OnTraceTime], day: date | None) -> Message | None:
+def _options(one: _OnTraceTime, local: LocalTime, others: Sequence[_OnTraceTime], day: date | None) -> str | None:
     """Return the options with a day or zones with which an input would overlap with another one.
 
     Return None if there are none.
     """
     for days in (-1, 1):
         if day is not None and any(one.meets(other, days * _DAY_NS) for other in others):
-            return Text.DATE_IS(file=one.name, day=day + timedelta(days))
+            return f"--date {quote(one.name)}={day + timedelta(days)}"
     zones = [
         ahead
         for ahead in _ZONES
         if ahead != local.ahead_ns and any(one.meets(other, local.ahead_ns - ahead) for other in others)
     ]
     if len(zones) > _MOST_ZONES:
-        return Text.ANY_ZONE_OF(file=one.name, count=len(zones))
-    options = tuple(Text.ZONE_OPTION(file=one.name, zone=zone_text(ahead)) for ahead in zones)
-    return Text.ONE_OPTION_OF(options=options) if options else None
+        return f"--tz {quote(one.name)}=ZONE with any of {len(zones)} zones"
+    options = tuple(f"--tz {quote(one.name)}={zone_text(ahead)}" for ahead in zones)
+    return listed(options, " or ") if options else None

@@ -16,9 +16,9 @@ from traceconv.align.constraints import Stated, moved_by_user, state
 from traceconv.align.domains import Key, ends_of, rows_on, spans, with_own_domains
 from traceconv.align.duplicates import repeated
 from traceconv.align.machines import machines_of, with_clocks_of_boots, with_one_name, with_wall_clocks_of_hosts
-from traceconv.align.messages import Message, Text
 from traceconv.align.names import NameMap
 from traceconv.align.repeated_snapshots import lines_of_readings, warnings_of_set_clocks, with_readings_of_set_clocks
+from traceconv.align.wording import counted
 from traceconv.errors import UsageError
 from traceconv.model.clocks import (
     REALTIME,
@@ -128,7 +128,7 @@ class ClockInput:
         """The clock that its times count: the one that --clock states, else the domain."""
         return self.domain if self.by_user is None else self.by_user.other
 
-    def describe(self) -> Message | str:
+    def describe(self) -> str:
         """Return what its times count, by the user or else by the file, for messages."""
         return self.domain.describe() if self.by_user is None else self.by_user.method
 
@@ -205,9 +205,10 @@ class HostsApart:
         either = least < 0 < most
         if not either and most <= 0:
             host, other, least, most = other, host, -most, -least
-        text = Text.HOSTS_MAY_BE_APART if either else Text.HOSTS_ARE_APART
         ends = [format_within(abs(end), (most - least) // _PART_HIDDEN) for end in (least, most)]
-        return str(text(host=host, other=other, least=ends[0], most=ends[1], count=self.collectives))
+        by = f"by {counted(self.collectives, 'collective')}{'' if either else ' of both'}, the wall clock of {host} is"
+        apart = f"at most {ends[0]} behind and {ends[1]} ahead" if either else f"{ends[0]} to {ends[1]} ahead"
+        return f"{by} {apart} of that of {other} (in the middle of the recording)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -311,7 +312,12 @@ def _graph(stated: Stated, *, same_machine: bool = False) -> ClockGraph:
     walls = [domain for domain in hosts if domain.is_wall_clock and domain.owner]
     graph = graph_of([REALTIME, *walls, *(domain for _, domain in own), *ends], stated.traces, stated.relations)
     # With same_machine the clocks since boot of all inputs are one, by whatever names these call the machine.
-    clock_map = ClockMap(0, 0, (Step(Text.ONE_BOOT(), Provenance.USER),), Verdict.ASSUMED)
+    clock_map = ClockMap(
+        0,
+        0,
+        (Step("both count from the boot of one machine, as --same-machine says", Provenance.USER),),
+        Verdict.ASSUMED,
+    )
     boots = [one for one in own if one[1].zero in SINCE_BOOT] if same_machine else []
     for (index, one), (other_index, other) in combinations(boots, 2):
         if index != other_index and one != other and one.zero is other.zero:

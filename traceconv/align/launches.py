@@ -23,11 +23,11 @@ import numpy as np
 from traceconv.align.domains import rows_on
 from traceconv.align.estimate import OTHER_RUN, Array, Estimate, Method, Prior, insufficient
 from traceconv.align.geometry import F64, Chain, Line, LinearConstraints, Region, everything, feasible
-from traceconv.align.messages import Message, Text
 from traceconv.align.robust import robust_line, since_last, vary_together
 from traceconv.model.clocks import ClockMap, Verdict
 from traceconv.model.columns import I64
 from traceconv.model.marks import LaunchMarks, ids_of
+from traceconv.model.numbers import format_time
 from traceconv.model.trace import Trace
 from traceconv.model.track_table import processes
 
@@ -46,7 +46,7 @@ _MOST_TRIM = 0.05  # The greatest share that is left out. Set with the same pair
 _BLOCKS = 40  # The most blocks for a line along the bounds. Not tuned: the bounds themselves decide in the end.
 _LEAST_BLOCK = 5  # The least number of bounds in a block. Not tuned: one of them is below the bound.
 _TIGHT_SHARE = 0.2  # The bound of a block: this many of its differences are tighter. Not tuned: a few may be wrong.
-_LEAST_SCALE_NS = 1000.0  # The least standard deviation of these bounds, ns: what most tools print.
+_LEAST_SCALE_NS = 1e3  # The least standard deviation of these bounds, ns: what most tools print.
 _USUAL_DRIFT = 100e-6  # Standard deviation of drifts before any data, as a ratio. Not tuned: usual of computers.
 _LEAST_GAPS = 20  # The least number of gaps that are compared. Not tuned: fewer correlate by chance.
 #: The rank correlation of gaps from which on it is one run. Durations in logs of different runs of one program reach
@@ -211,7 +211,7 @@ def host_and_device(traces: Sequence[Trace]) -> tuple[int, int] | None:
 
 def early_work(
     host: Trace, clock_host: int, device: Trace, clock_device: int, maps: tuple[ClockMap, ClockMap], left_open: int
-) -> tuple[Message, int] | None:
+) -> tuple[str, int] | None:
     """Return how much work starts before its calls, given the maps of two clocks, and by how much at most, ns.
 
     Returns:
@@ -225,7 +225,9 @@ def early_work(
     early, worst = int((by_ns > 0).sum()), int(np.max(by_ns))
     if 2 * early <= len(by_ns) or int((by_ns > left_open).sum()) <= WRONG_IDS * len(by_ns):
         return None
-    return Text.EARLY_WORK(early=early, kernels=len(by_ns), worst=worst), worst
+    return (
+        f"{early} of {len(by_ns)} kernels start before the calls that launched them, by up to {format_time(worst)}"
+    ), worst
 
 
 def launches_of(host: Trace, clock_host: int, device: Trace, clock_device: int) -> Launches | None:
@@ -361,18 +363,27 @@ def align_launches(pairs: Launches, prior: Prior) -> Estimate:
     estimate = _estimate(pairs, prior)
     if not pairs.joined.repeated:
         return estimate
-    return replace(estimate, reason=Text.IDS_LEFT_OUT(reason=estimate.reason, slices=pairs.joined.repeated))
+    return replace(
+        estimate,
+        reason=(f"{estimate.reason} (left out: {pairs.joined.repeated} slices whose id belongs to another slice)"),
+    )
 
 
 def _estimate(pairs: Launches, prior: Prior) -> Estimate:
     if len(pairs) < _LEAST_PAIRS:
-        return insufficient(Method.LAUNCHES, Text.FEW_LAUNCH_IDS(ids=len(pairs)))
+        return insufficient(Method.LAUNCHES, f"only {len(pairs)} launch ids are in both files")
     if pairs.joined.share < LEAST_SHARE:
-        return insufficient(Method.LAUNCHES, Text.FEW_LAUNCHED(share=pairs.joined.share))
+        return insufficient(
+            Method.LAUNCHES,
+            f"only {pairs.joined.share:.0%} of the device work has a launch with its id: these look like two runs",
+        )
     kept = _in_order(pairs)
     in_order = float(kept.mean())
     if in_order < _LEAST_ORDER:
-        return insufficient(Method.LAUNCHES, Text.WORK_OUT_OF_ORDER(share=in_order))
+        return insufficient(
+            Method.LAUNCHES,
+            f"only {in_order:.0%} of the device work is in the order of its launches: these look like two runs",
+        )
     bounds = pairs.constraints(kept)
     line, wrong = _line(bounds, prior), 1 - in_order
     trimmed = bounds.trimmed(line.drift, line.x0, min(_TRIM + wrong / 2, _MOST_TRIM)) if wrong else bounds
@@ -393,26 +404,42 @@ def _estimate(pairs: Launches, prior: Prior) -> Estimate:
 
 def _judged(
     bounds: LinearConstraints, region: Region | None, prior: Prior, same: float, gaps: int
-) -> tuple[Verdict, Message, Region | None]:
+) -> tuple[Verdict, str, Region | None]:
     """Return the verdict, its reason, and the region."""
     waits, launches = len(bounds.lower), len(bounds.upper)
     if region is None:
-        reason = Text.LAUNCHES_CONTRADICT_WAITS(launches=launches, waits=waits, other_run=OTHER_RUN)
+        reason = f"{launches} launches and {waits} waits contradict each other: {OTHER_RUN}"
         return Verdict.INSUFFICIENT, reason, None
     if prior.known:
         ends = np.array([bounds.upper_x[0], bounds.upper_x[-1]])
         region = feasible(LinearConstraints(ends, np.full(2, prior.low), ends, np.full(2, prior.high)), region)
         if region is None:
             verdict = Verdict.INCONSISTENT if same >= _SURE else Verdict.INSUFFICIENT
-            return verdict, Text.LAUNCHES_CONTRADICT_CLOCKS(launches=launches, waits=waits), None
+            return verdict, f"{launches} launches and {waits} waits contradict what is known of the clocks", None
     elif waits < _LEAST_WAITS:
-        return Verdict.INSUFFICIENT, Text.FEW_WAITS(kernels=launches, waits=waits), None
-    compared = Text.GAPS_VARY_TOGETHER(gaps=gaps, together=max(same, 0))
+        return (
+            Verdict.INSUFFICIENT,
+            (
+                f"{launches} kernels start after their launches, which limits the offset on one side; on the "
+                f"other side, only {waits} calls wait for the device: record more of them "
+                "(cudaDeviceSynchronize), or state roughly how the clocks are related"
+            ),
+            None,
+        )
+    compared = f"{gaps} gaps between them in both files are correlated to {max(same, 0):.0%}"
     if gaps < _LEAST_GAPS or same < _CHANCE:
-        return Verdict.INSUFFICIENT, Text.LITTLE_SHOWS_ONE_RUN(compared=compared), None
+        return (
+            Verdict.INSUFFICIENT,
+            f"ids are equal, but too little shows that the files are of one run ({compared})",
+            None,
+        )
     if same < (_SURE if waits >= _LEAST_WAITS else _SURE_ALONE):
-        return Verdict.UNVERIFIED, Text.LAUNCHES_MAY_BE_OF_TWO_RUNS(compared=compared), region
-    return Verdict.OK, Text.LAUNCHES_FIT(kernels=launches, waits=waits, compared=compared), region
+        return Verdict.UNVERIFIED, f"launches and kernels fit, but may be of two runs ({compared})", region
+    return (
+        Verdict.OK,
+        f"{launches} kernels start after their launches, {waits} waits end after the kernels ({compared})",
+        region,
+    )
 
 
 def _in_order(pairs: Launches) -> Array:

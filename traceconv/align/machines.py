@@ -25,7 +25,6 @@ from msgspec import Struct
 
 from traceconv.align.constraint_parser import Constraints
 from traceconv.align.domains import ends_of, with_domains
-from traceconv.align.messages import Message, Text
 from traceconv.errors import InconsistentClocks
 from traceconv.model.clocks import REALTIME, SINCE_BOOT, SLEW_DRIFT, ClockDomain
 from traceconv.model.trace import Trace
@@ -109,13 +108,13 @@ class _Boot(Struct, frozen=True):
         return all(abs(zero - its) <= _SET_NS + SLEW_DRIFT * abs(read - then) for (zero, read), (its, then) in common)
 
 
-def with_clocks_of_boots(traces: Sequence[Trace]) -> tuple[list[Trace], dict[int, list[Message]], dict[int, str]]:
+def with_clocks_of_boots(traces: Sequence[Trace]) -> tuple[list[Trace], dict[int, list[str]], dict[int, str]]:
     """Return the inputs with clocks for each boot, where several boots of one machine were recorded.
 
     Returns:
         The inputs; notes on some of them, by number; for these also the name of their boot.
     """
-    with_boots, notes, named = list(traces), defaultdict[int, list[Message]](list), dict[int, str]()
+    with_boots, notes, named = list(traces), defaultdict[int, list[str]](list), dict[int, str]()
     for machine, told in _boots(traces).items():
         same = {pair: told[pair[0]].is_same(told[pair[1]]) for pair in combinations(sorted(told), 2)}
         if all(one is not False for one in same.values()):
@@ -129,7 +128,10 @@ def with_clocks_of_boots(traces: Sequence[Trace]) -> tuple[list[Trace], dict[int
                 other = next(other for other in told if other not in boot)
                 named[index] = f"{machine} (boot {number})"
                 with_boots[index] = _of_boot(with_boots[index], machine, named[index])
-                notes[index].append(Text.ANOTHER_BOOT(machine=machine, other=traces[other].sources[0].name))
+                notes[index].append(
+                    f"it was recorded in another boot of {machine} than {traces[other].sources[0].name}, so only "
+                    "the wall clock relates their clocks since boot"
+                )
     return with_boots, notes, named
 
 
@@ -263,8 +265,10 @@ def machines_of(
         first = next((index for index, boot in enumerate(ids) if boot), 0)
         for trace, boot in zip(traces, ids, strict=True):
             if boot not in ("", ids[first]):
-                files = {"file": traces[first].sources[0].name, "other": trace.sources[0].name}
-                raise InconsistentClocks(Text.TWO_BOOTS(**files), hint=Text.LEAVE_SAME_MACHINE_OUT())
+                raise InconsistentClocks(
+                    f"--same-machine: {traces[first].sources[0].name} and {trace.sources[0].name} are of two boots",
+                    hint="leave it out: clocks since boot and pids hold only within one boot of a machine",
+                )
         keys = [next(filter(None, keys), UNNAMED)] * len(keys)
     known = {key for key in keys if key}
     assumed = _UNNAMED if not known else known.pop() if len(known) == 1 else ""

@@ -13,7 +13,7 @@ from collections.abc import Set as AbstractSet
 from fnmatch import translate
 from functools import cached_property
 
-from traceconv.align.messages import Text
+from traceconv.align.wording import listed
 from traceconv.errors import UsageError
 
 #: Classes of work by the names of oneDNN, ONNX, PyTorch, MXNet, TVM, TensorFlow and OpenVINO. The order matters:
@@ -87,22 +87,30 @@ class NameMap:
             UsageError: a class matches no name; or it is not a known class and matches no names of two inputs.
         """
         for kind, patterns in self.extra.items():
-            option = Text.MAP(kind=kind, patterns=",".join(patterns))
+            option = f"--map {kind}={','.join(patterns)}"
             takes = [re.compile(translate(pattern.lower())) for pattern in patterns]
             fitting = [
                 [any(one.fullmatch(name.lower()) for name in of_input_names) for of_input_names in names]
                 for one in takes
             ]
             if not any(map(any, fitting)):
-                raise UsageError(Text.MAP_TAKES_NO_NAME(map=option), hint=Text.HOW_TO_MAP_NAMES())
+                raise UsageError(
+                    f"{option}: no event has such a name",
+                    hint="case does not matter, and * matches anything: convolution=*conv* matches all names with conv",
+                )
             inputs = [
                 any(of_input) or kind in of_input_names
                 for *of_input, of_input_names in zip(*fitting, names, strict=True)
             ]
             joins = sum(inputs) > 1 and (len(patterns) > 1 or any(kind in of_input_names for of_input_names in names))
             if kind not in CLASSES and not joins:
-                hint = Text.CLASSES_OF_NAMES(classes=tuple(CLASSES), kind=kind)
-                raise UsageError(Text.MAP_JOINS_NO_NAMES(map=option, kind=kind), hint=hint)
+                hint = (
+                    f"known classes are {listed(tuple(CLASSES))}; for other work, list the names in both files: "
+                    f"{kind}=NAME_IN_ONE,NAME_IN_THE_OTHER"
+                )
+                raise UsageError(
+                    f"{option}: {kind} is not a known class, and its patterns relate no names of two files", hint=hint
+                )
 
 
 def parse_map(texts: Sequence[str]) -> dict[str, tuple[str, ...]]:
@@ -116,6 +124,6 @@ def parse_map(texts: Sequence[str]) -> dict[str, tuple[str, ...]]:
         name, equals, patterns = text.partition("=")
         parts = tuple(part.strip() for part in patterns.split(",") if part.strip())
         if not equals or not name.strip() or not parts:
-            raise UsageError(Text.NOT_A_MAP(given=text))
+            raise UsageError(f"--map {text!r}: expected CLASS=PATTERN,PATTERN, such as convolution=Conv*,*FusedConv*")
         found[name.strip()] = (*found.get(name.strip(), ()), *parts)
     return found

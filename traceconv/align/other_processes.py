@@ -21,12 +21,12 @@ from traceconv.align.features import nest_of, shared_work
 from traceconv.align.geometry import F64
 from traceconv.align.inputs import ClockInput, Inputs
 from traceconv.align.matching import Matcher, Pairs, could_match
-from traceconv.align.messages import Text
 from traceconv.align.names import NameMap
 from traceconv.align.nesting import UNMOVED, sticking_out
 from traceconv.align.pairs import stated_outer
 from traceconv.align.placed import Placed
 from traceconv.align.robust import spread_of
+from traceconv.align.wording import listed
 from traceconv.model.clocks import ClockMap
 from traceconv.model.columns import I64
 from traceconv.model.source_info import Layer
@@ -62,7 +62,15 @@ def with_others_apart(inputs: Inputs, placed: Placed, names: NameMap) -> Placed:
             rows, checked = found
             files = tuple(outer.name for outer in outers)
             others[inner.index] = rows
-            warnings.append((inner.key, Text.CALLS_OF_OTHERS(count=len(rows), checked=checked, files=files)))
+            warnings.append(
+                (
+                    inner.key,
+                    (
+                        f"{len(rows)} of {checked} calls are drawn apart, as of another process or thread: they do "
+                        f"not fit into operators of {listed(files, ' and ')}, or start during calls that fit better"
+                    ),
+                )
+            )
     return replace(placed, others=others, warnings=warnings)
 
 

@@ -11,7 +11,7 @@ from traceconv.align.domains import Key
 from traceconv.align.estimate import Array, Estimate, insufficient
 from traceconv.align.geometry import F64, Chain, Line
 from traceconv.align.inputs import ClockInput
-from traceconv.align.messages import Message, Text
+from traceconv.align.wording import moves
 from traceconv.model.clocks import DRIFT_UNIT, Bend, ClockMap, Provenance, Step, Verdict
 
 #: Messages name this many rivals at most.
@@ -82,12 +82,12 @@ class PairEstimate:
         x = self.b if self.swapped else self.a
         return [offset if moved.key == x.key else -offset for offset in self.rival_offsets()]
 
-    def why_refused(self, moved: ClockInput) -> Message | str:
+    def why_refused(self, moved: ClockInput) -> str:
         """Return the reason of the verdict, with the strongest rivals as moves of one of the two clocks."""
         rivals = self.rival_moves(moved)[:_MOST_NAMED]
         if not rivals:
             return self.estimate.reason
-        return Text.OTHER_PLACES(reason=self.estimate.reason, file=moved.name, rivals=rivals)
+        return f"{self.estimate.reason}; other offsets of {moved.name}, relative to the best one: {moves(rivals)}"
 
 
 #: Compares two clocks, the first one as clock x. The map is what is known from the first to the second.
@@ -169,12 +169,18 @@ def common_times(a: ClockInput, b: ClockInput, known: ClockMap | None) -> tuple[
     return max(first, first_b), min(last, last_b)
 
 
-def refused_unless_narrower(pair: PairEstimate, reason: Text) -> PairEstimate:
-    """Return the estimate, refused for a reason if its bound is not smaller than the one that was known before."""
+def refused_unless_narrower(pair: PairEstimate, give: str, them: str) -> PairEstimate:
+    """Return the estimate, refused if its bound is not smaller than the one that was known before.
+
+    Args:
+        pair: the estimate.
+        give, them: for the reason, what gives the bound, and the pronoun for it.
+    """
     known = pair.known.bound_ns if pair.known else None
     if known is None or pair.estimate.verdict.refused or pair.bound_ns < known:
         return pair
-    return replace(pair, estimate=insufficient(pair.estimate.method, reason(bound=pair.bound_ns)))
+    reason = f"{give} ±{pair.bound_ns / 1e3:.0f} µs, no better than what is known without {them}"
+    return replace(pair, estimate=insufficient(pair.estimate.method, reason))
 
 
 def is_accepted(estimate: Estimate, *, same_run: bool = False) -> bool:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from traceconv.align.domains import Key, Warnings
 from traceconv.align.inputs import ClockInput, Inputs, Maps
-from traceconv.align.messages import Message, Text
 from traceconv.model.clocks import ClockGraph, ClockMap, Provenance, Step, Verdict
 from traceconv.model.columns import I64
 
@@ -44,17 +43,24 @@ def related_maps(inputs: Inputs, graph: ClockGraph) -> dict[Key, ClockMap]:
 
 def beside(offset: int) -> ClockMap:
     """Return the map, by its offset in ns, of a clock that nothing relates and that is drawn beside the others."""
-    return ClockMap(offset, None, (Step(Text.BESIDE_OTHERS(), Provenance.ASSUMED),), Verdict.SEPARATE)
+    return ClockMap(offset, None, (Step("not aligned: starts with the others", Provenance.ASSUMED),), Verdict.SEPARATE)
 
 
-def taken_as_best(pair: PairEstimate, moved: ClockInput) -> Message:
+def taken_as_best(pair: PairEstimate, moved: ClockInput) -> str:
     """Return the warning for a clock, one of the pair, that is placed by its best offset though that is not certain."""
-    return Text.TAKEN_AS_BEST(verdict=pair.estimate.verdict, why=pair.why_refused(moved))
+    return (
+        f"placed at the best offset (--on-ambiguous best), but that is {pair.estimate.verdict}: "
+        f"{pair.why_refused(moved)}"
+    )
 
 
-def not_aligned(tried: Sequence[PairEstimate]) -> Message:
+def not_aligned(tried: Sequence[PairEstimate]) -> str:
     """Return the warning for a clock that is drawn beside the others, given its estimates."""
-    return Text.NOT_ALIGNED_BECAUSE(reason=tried[0].estimate.reason) if tried else Text.NOT_ALIGNED()
+    return (
+        f"not aligned: do not compare its times with those of other files ({tried[0].estimate.reason})"
+        if tried
+        else "not aligned: do not compare its times with those of other files"
+    )
 
 
 def is_related(inputs: Inputs, maps: Maps, index: int) -> bool:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from shlex import quote
 
 from traceconv.align.constraint_parser import ClockConstraint, ClockKind
 from traceconv.align.domains import Key, against_clock, zone_option
 from traceconv.align.inputs import ClockInput, Inputs, Maps, Policy
 from traceconv.align.machines import UNNAMED
-from traceconv.align.messages import Message, Text
 from traceconv.align.placed import Placed, is_related
+from traceconv.align.wording import listed, quoted
 from traceconv.errors import InconsistentClocks, UnrelatedClocks, UsageError
 from traceconv.model.clocks import (
     DRIFT_UNIT,
@@ -23,7 +24,7 @@ from traceconv.model.clocks import (
     Verdict,
     Zero,
 )
-from traceconv.model.numbers import LIMIT_NS
+from traceconv.model.numbers import LIMIT_NS, format_drift
 
 
 def place(inputs: Inputs, decided: Placed, policy: Policy) -> Placed:
@@ -61,7 +62,9 @@ def _with_synthetic(inputs: Inputs, maps: Maps) -> dict[Key, ClockMap]:
         if one.key not in maps and one.domain.synthetic:
             starts = [maps[clock.key].at(clock.span[0]) for clock in inputs.of(one.index) if clock.key in maps]
             if starts:
-                with_synthetic[one.key] = ClockMap(min(starts), 0, (Step(Text.NO_TIMES(), Provenance.ASSUMED),))
+                with_synthetic[one.key] = ClockMap(
+                    min(starts), 0, (Step("no times in the file: placed at its first timed event", Provenance.ASSUMED),)
+                )
     return with_synthetic
 
 
@@ -71,7 +74,9 @@ def _with_totals(inputs: Inputs, maps: Maps) -> Maps:
     starts = [maps[one.key].at(one.span[0]) for one in inputs.clocks if one.key in maps and one not in totals]
     if not starts or not totals:
         return maps
-    clock_map = ClockMap(min(starts), 0, (Step(Text.TOTALS(), Provenance.ASSUMED),))
+    clock_map = ClockMap(
+        min(starts), 0, (Step("totals have no times: placed at the start of the trace", Provenance.ASSUMED),)
+    )
     return {**maps, **{one.key: clock_map for one in totals}}
 
 
@@ -88,20 +93,17 @@ def _refuse_unrelated(inputs: Inputs, placed: Placed, policy: Policy) -> None:
     target = other.describe() if other.domain == inputs.target else inputs.target.describe()
     if other.index == lost.index:
         raise UnrelatedClocks(
-            Text.TWO_CLOCKS_IN_ONE_FILE(file=lost.name, one=target, other=clock), hint=Text.SPLIT_IT()
+            f"{lost.name} holds times of two unrelated clocks: {target}, and {clock}",
+            hint="split it where the second recording starts, and merge the parts with --offset",
         )
     form = lost.trace.sources[0].form
     same = [one for one in inputs.clocks if one.index != lost.index and inputs.are_one_recording(one.index, lost.index)]
     if same and form is not None and not form.timed:
+        events = ": both are forms of one recording, in which the times differ"
         raise UnrelatedClocks(
-            Text.CANNOT_BE_RELATED(
-                a=same[0].name,
-                b=lost.name,
-                one=same[0].describe(),
-                other=clock,
-                events=Text.TWO_FORMS_WITHOUT_TIMES(),
-            ),
-            hint=Text.LEAVE_ONE_OUT(),
+            f"{same[0].name} and {lost.name} have no common clock{events} ({same[0].name}: "
+            f"{same[0].describe()}; {lost.name}: {clock})",
+            hint="leave one of the two out",
             pairs=placed.pairs,
         )
     pairs = (pair for pair in placed.pairs if lost.index in (pair.a.index, pair.b.index))
@@ -111,16 +113,16 @@ def _refuse_unrelated(inputs: Inputs, placed: Placed, policy: Policy) -> None:
     one_run = not policy.same_run and any(estimate.verdict is Verdict.UNVERIFIED for estimate in tried)
     advice = (
         one_machine_advice(other, lost),
-        Text.SAY_SAME_RUN() if one_run else "",
+        "if both are of one run: --same-run" if one_run else "",
         zone_option(lost.trace, lost.domain),
-        Text.CLOCKS_COMMAND(files=inputs.paths),
-        Text.SAY_OFFSET(file=lost.name),
-        Text.DRAW_SEPARATELY(),
+        f"`traceconv clocks {quoted(inputs.paths)}` lists what would help",
+        f"if you know the offset, --offset {quote(lost.name)}=TIME adds it to all times of that file",
+        "--on-ambiguous separate draws it from the start of the others on, and marks it",
     )
-    events = Text.NOR_DO_EVENTS_TELL(reason=tried[0].reason) if tried else ""
+    events = f", and their events do not determine the offset: {tried[0].reason}" if tried else ""
     raise UnrelatedClocks(
-        Text.CANNOT_BE_RELATED(a=other.name, b=lost.name, one=target, other=clock, events=events),
-        hint=Text.ELSE(advice=tuple(filter(None, advice))),
+        f"{other.name} and {lost.name} have no common clock{events} ({other.name}: {target}; {lost.name}: {clock})",
+        hint=listed(tuple(filter(None, advice)), "; "),
         pairs=placed.pairs,
         verdict=Verdict.UNVERIFIED.value if one_run else "",
     )
@@ -134,12 +136,19 @@ def _refuse_far(inputs: Inputs, maps: Maps) -> None:
         drift = max(abs(line.drift) for line in maps[one.key].lines)
         if drift > MOST_DRIFT:
             ppm = drift * DRIFT_UNIT * 1e6
-            raise InconsistentClocks(Text.WOULD_RUN_OFF(file=one.name, drift=ppm), hint=Text.LEAVE_OUT_OR_PLACE())
+            raise InconsistentClocks(
+                f"{one.name}: the known relations of its clock contradict each other: its drift would be "
+                f"{format_drift(ppm)}",
+                hint="leave a file out, or place this one with --offset",
+            )
         if any(abs(maps[one.key].at(end)) > LIMIT_NS for end in one.span):
-            raise UsageError(Text.TOO_FAR(file=one.name), hint=Text.CHECK_OFFSET_AND_UNIT())
+            raise UsageError(
+                f"{one.name}: after the move, its times are more than 146 years from zero",
+                hint="check --offset and the unit of the times (-O ts_unit=...)",
+            )
 
 
-def one_machine_advice(one: ClockInput, other: ClockInput) -> Message | None:
+def one_machine_advice(one: ClockInput, other: ClockInput) -> str | None:
     """Return what the user can state if two inputs are of one machine; None if that would not relate them."""
     sides, domain, its = (one, other), one.domain, other.domain
     begin, end = (pick(side.span[at] for side in sides) for at, pick in ((0, max), (1, min)))
@@ -148,17 +157,18 @@ def one_machine_advice(one: ClockInput, other: ClockInput) -> Message | None:
         machine = next(iter(named), UNNAMED)
         missing = [side for side in sides if (side.counted.name, side.counted.host) != (MONOTONIC.name, machine)]
         if missing and all(_may_be_monotonic(side, machine) for side in missing):
-            return Text.BOTH_MONOTONIC(options=tuple(_monotonic_option(side, machine) for side in missing))
+            options = tuple(_monotonic_option(side, machine) for side in missing)
+            return f"if both count the monotonic clock of one machine: {listed(options, ' ')}"
     hosts = {side.counted.host for side in sides} - {""}
     same_boot = domain.zero in SINCE_BOOT and domain.zero is its.zero and len(hosts) < len(sides)
-    return Text.BOTH_OF_ONE_MACHINE() if same_boot else None
+    return "if both are of one machine, and it was not restarted in between: --same-machine" if same_boot else None
 
 
-def _monotonic_option(side: ClockInput, machine: str) -> Message:
+def _monotonic_option(side: ClockInput, machine: str) -> str:
     """Return the --clock that states that a clock is CLOCK_MONOTONIC of a machine."""
     if machine == UNNAMED:
-        return Text.IS_MONOTONIC(file=side.name)
-    return Text.IS_MONOTONIC_OF(file=side.name, machine=machine)
+        return f"--clock {quote(side.name)}=monotonic"
+    return f"--clock {quote(side.name)}=monotonic@{quote(machine)}"
 
 
 def _may_be_monotonic(side: ClockInput, machine: str) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from shlex import quote
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,9 +15,10 @@ from traceconv.align.collective_matching import Matched
 from traceconv.align.collective_order import Odd
 from traceconv.align.collectives import Impossible, Occurrences
 from traceconv.align.host_ends import Ends, ends_of_two
-from traceconv.align.messages import Message, Text
+from traceconv.align.wording import listed
 from traceconv.model.clocks import HOSTS_DRIFT, NO_BOUND_NS, UNSTATED_BOUND_NS, Verdict
 from traceconv.model.columns import I64
+from traceconv.model.numbers import format_option, format_short, format_uncertainty
 from traceconv.model.stated_collectives import Side
 from traceconv.model.trace import Trace
 
@@ -62,14 +64,14 @@ def check_of_ranks(traces: Sequence[Trace], alignment: Alignment, matched: Match
     ]
 
 
-def _place(traces: Sequence[Trace], wrong: Impossible) -> Message:
+def _place(traces: Sequence[Trace], wrong: Impossible) -> str:
     """Return the worst collective in words: the positions of its first exit and its last entry."""
     seen, rows = wrong.of, (wrong.early[0], wrong.late[0])
     sides = [(traces[seen.input[row]], int(seen.row[row]), int(seen.rank[row])) for row in rows]
     (early, row, left), (_, _, entered) = sides
     name = early.strings[early.slices.name[row]].partition("(")[0]
     there = [trace.place_of_slice(at) for trace, at, _ in sides]
-    return Text.LEFT_BEFORE_ENTERED(left=left, name=name, entered=entered, early=there[0], late=there[1])
+    return f"rank {left} left {name!r} before rank {entered} entered it: {there[0]}, {there[1]}"
 
 
 class Hosts:
@@ -160,12 +162,16 @@ def _of_odd(traces: Sequence[Trace], related: Hosts, odd: Odd) -> Contradiction:
     pair = _inputs(odd.wrong, odd.wrong.of)
     placed = tuple(index for index in pair if related.users[index])
     set_by = odd.set_by_ns
-    why = Text.NO_OFFSET_EXPLAINS() if set_by is None else Text.ONE_CLOCK_WAS_SET(by=set_by)
+    why = (
+        "no offset makes all of them possible: a clock was set in between, or records are missing"
+        if set_by is None
+        else f"one clock was set in between, by about {format_short(set_by)}, or records are missing"
+    )
     doubted = set_by is not None or related.are_apart(*pair)
     verdict = Verdict.UNVERIFIED if doubted and not placed else Verdict.ASSUMED
     hint = _hint(traces, related, odd.wrong.of, [odd.wrong])
     contradiction = _contradiction(traces, odd.wrong, odd.wrong.of, verdict, placed or pair, hint)
-    return structs.replace(contradiction, text=Text.BECAUSE(text=contradiction.text, why=why))
+    return structs.replace(contradiction, text=f"{contradiction.text}: {why}")
 
 
 def _inputs(wrong: Impossible, records: Occurrences) -> tuple[int, int]:
@@ -190,7 +196,7 @@ def _contradiction(
     records: Occurrences,
     verdict: Verdict,
     inputs: tuple[int, ...],
-    hint: Message | None = None,
+    hint: str | None = None,
     *,
     hosts: bool = False,
 ) -> Contradiction:
@@ -208,16 +214,23 @@ def _contradiction(
     first, second = _inputs(wrong, records)
     names = [trace.sources[0].name for trace in traces]
     other = names[first if inputs[-1] == second else second]
-    clocks = (Text.WALL_CLOCKS_TAKEN_FOR_ONE if hosts else Text.CLOCKS_OF_BOTH)(other=other)
+    clocks = (
+        f"the wall clocks of its host and of {other}, taken as equal" if hosts else f"its clock and that of {other}"
+    )
     place, worst = _place(traces, wrong), wrong.worst_ns
-    text = Text.COLLECTIVES_CONTRADICT(clocks=clocks, count=wrong.count, all=wrong.of.count, worst=worst, place=place)
-    return Contradiction(verdict, inputs, names[inputs[-1]], text, hint or Text.KEEP_CLOCKS())
+    text = (
+        f"by {clocks}, {wrong.count} of {wrong.of.count} collectives are impossible, by up to "
+        f"{format_short(worst)} ({place})"
+    )
+    return Contradiction(
+        verdict, inputs, names[inputs[-1]], text, hint or "--on-ambiguous best keeps all clocks, and marks them"
+    )
 
 
 # -- offsets that would help ------------------------------------------------------------------------------------------
 
 
-def _hint(traces: Sequence[Trace], related: Hosts, records: Occurrences, impossible: Sequence[Impossible]) -> Message:
+def _hint(traces: Sequence[Trace], related: Hosts, records: Occurrences, impossible: Sequence[Impossible]) -> str:
     """Return the hint for inputs that contradict each other, with all offsets that are needed, if these help.
 
     Args:
@@ -229,11 +242,14 @@ def _hint(traces: Sequence[Trace], related: Hosts, records: Occurrences, impossi
     worst = max(impossible, key=lambda one: one.worst_ns)
     pair = _inputs(worst, records)
     first, _ = _by_blame(records, int(np.min(records.input)), pair[0])
-    leave = Text.KEEP_CLOCKS()
+    leave = "--on-ambiguous best keeps all clocks, and marks them"
     unit = related.units(impossible)
     moves = _moves(records, unit, int(unit[first]))
     options = [
-        Text.MOVED_BY(name=traces[index].sources[0].name, move=moves[number][0] + moved, within=moves[number][1])
+        (
+            f"--offset {quote(traces[index].sources[0].name)}={format_option(moves[number][0] + moved)}~"
+            f"{format_uncertainty(moves[number][1])}"
+        )
         for index, number in enumerate(unit.tolist())
         if number in moves and (moved := related.moved[index]) is not None
     ]
@@ -242,19 +258,17 @@ def _hint(traces: Sequence[Trace], related: Hosts, records: Occurrences, impossi
     by = np.array([moves.get(number, (0, 0))[0] for number in unit.tolist()], np.int64)[records.input]
     then = replace(records, start=records.start + by, end=records.end + by, bound=records.bound // 2)
     rest, shown = then.impossible(), _ends_of(records, pair)
-    doubt = "" if shown is Ends.OF_ONE_JOB else Text.MAY_BE_TWO_JOBS()
+    doubt = (
+        "" if shown is Ends.OF_ONE_JOB else "the ends of these collectives do not show one job; if they are of one, "
+    )
     if not rest.count:
         if shown not in (Ends.OF_ONE_JOB, Ends.FEW):
             return leave
-        return Text.ALL_POSSIBLE_WITH(jobs=doubt, options=options, leave=leave)
-    return Text.FEWER_IMPOSSIBLE_WITH(
-        jobs=doubt,
-        options=options,
-        count=rest.count,
-        all=records.count,
-        worst=rest.worst_ns,
-        now=worst.worst_ns,
-        leave=leave,
+        return f"{doubt}with {listed(options, ' ')} all these collectives are possible; {leave}"
+    return (
+        f"{doubt}with {listed(options, ' ')} {rest.count} of {records.count} collectives remain "
+        f"impossible, by up to {format_short(rest.worst_ns)} instead of {format_short(worst.worst_ns)}"
+        f"; {leave}"
     )
 
 

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from traceconv.align.checks import Causality
 from traceconv.align.identity import Together
+from traceconv.align.input_warnings import NoOverlap
 from traceconv.align.machines import Machine
-from traceconv.align.messages import Message, Text
 from traceconv.model.clocks import ClockDomain, ClockMap, Run, Verdict, worse
 from traceconv.model.columns import I64
+from traceconv.model.numbers import format_bound
 
 if TYPE_CHECKING:
     from traceconv.align.collective_matching import Matched
@@ -64,7 +65,7 @@ class ReceiptLine:
     drift_ppm: float = 0.0
     matches: int = 0
     residual_ns: int | None = None
-    messages: tuple[Message, ...] = field(default=(), repr=False)
+    messages: tuple[str, ...] = field(default=(), repr=False)
     note: str = ""
     host: str = ""
     rank: int | None = None
@@ -81,9 +82,9 @@ class ReceiptLine:
     @property
     def bound_text(self) -> str:
         """The bound as text."""
-        bound = Text.BOUND_OF_TWO_HOSTS() if self.two_hosts else Text.BOUND(bound=self.bound_ns)
+        bound = "not known (clocks of hosts may differ)" if self.two_hosts else format_bound(self.bound_ns)
         devices = self.device_bound_ns
-        return str(bound if devices is None else Text.BOUND_AMONG_DEVICES(bound=bound, devices=devices))
+        return str(bound if devices is None else f"{bound}; {format_bound(devices)} between devices")
 
     def as_json(self) -> dict[str, Any]:
         """Return the members of the line in the metadata of a trace, without those that do not apply."""
@@ -144,7 +145,7 @@ class Alignment:
     placements: dict[int, Placement] = field(default_factory=dict)
     files: list[str] = field(default_factory=list)
     machines: list[Machine] = field(default_factory=list)
-    notes: dict[int, list[Message]] = field(default_factory=dict)
+    notes: dict[int, list[str]] = field(default_factory=dict)
     hosts: list[str] = field(default_factory=list)
     together: Together = field(default_factory=Together)
     hosts_apart: Sequence[HostsApart] = ()
@@ -176,7 +177,7 @@ class Alignment:
         ]
         return [names.index(name) if known else -1 for name, known in zip(names, sure, strict=True)]
 
-    def doubted(self, inputs: Sequence[int], verdict: Verdict, text: Message) -> Alignment:
+    def doubted(self, inputs: Sequence[int], verdict: Verdict, text: str) -> Alignment:
         """Return the alignment with no better verdict than this one for some inputs, and a warning for the last.
 
         What events contradict beyond its bound has none.
@@ -238,15 +239,14 @@ def warned(receipt: Sequence[ReceiptLine]) -> list[tuple[str, str]]:
 
     A warning that two inputs give about each other is returned for the first one.
     """
-    given: list[Message] = []
+    given: set[Hashable] = set()
     files_of = defaultdict[str, list[str]](list)
     for line in receipt:
         for message in line.messages:
-            both = message.of_both(line.file)
-            if both != message:
-                if both in given:
+            if isinstance(message, NoOverlap):
+                if message.both in given:
                     continue
-                given.append(both)
+                given.add(message.both)
             if line.file not in files_of[str(message)]:
                 files_of[str(message)].append(line.file)
     return [(f"warning: {first}: {text}", likewise(others)) for text, (first, *others) in files_of.items()]
@@ -264,7 +264,7 @@ def receipt_line(
     clock_map: ClockMap,
     moved: int | None,
     pairs: Sequence[PairEstimate],
-    warnings: Sequence[Message],
+    warnings: Sequence[str],
     placement: Placement | None,
     host: str,
 ) -> ReceiptLine:
@@ -284,12 +284,12 @@ def receipt_line(
     basis = max(used, key=lambda estimate: estimate.matches, default=None)
     totals = domain.run is Run.TOTALS
     has_times = not domain.synthetic or (bool(clock_map.steps) and domain.run is Run.NONE)
-    timed = Text.AS_SECONDS() if domain.seconds_assumed else Text.ITS_OWN_TIMES()
-    own = timed if has_times else Text.TOTALS_ALONE() if totals else Text.NO_TIMES_ALONE()
+    timed = "its own times, assumed to be seconds" if domain.seconds_assumed else "its own times"
+    own = timed if has_times else "totals have no times" if totals else "no times in the file: positions are synthetic"
     assumed = domain.synthetic or (domain.seconds_assumed and not clock_map.steps)
     method = clock_map.method if clock_map.steps else str(own)
     if clock_map.bends:
-        method = str(Text.ALONG_LINES(method=method, n=len(clock_map.lines)))
+        method = f"{method}, in {len(clock_map.lines)} segments of time"
     one_instant = (
         domain.synthetic and clock_map.by_user
     )  # the position of one synthetic time is known, and of no other one

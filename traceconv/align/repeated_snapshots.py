@@ -11,9 +11,10 @@ from msgspec import Struct
 from traceconv.align.anchors import Relation, graph_of
 from traceconv.align.domains import ClockWarning, spans
 from traceconv.align.geometry import line_through
-from traceconv.align.messages import Message, Text
+from traceconv.align.wording import listed
 from traceconv.errors import InconsistentClocks
 from traceconv.model.clocks import SLEW_DRIFT, ClockDomain, ClockMap, ClockSnapshot, Step, as_one
+from traceconv.model.numbers import format_time
 from traceconv.model.trace import Trace
 
 #: Two clocks of a snapshot, in an order that is the same for all files.
@@ -34,7 +35,7 @@ class _Reading(Struct, frozen=True):
         return self.other_ts - self.ts
 
 
-def with_readings_of_set_clocks(traces: Sequence[Trace]) -> tuple[list[Trace], dict[Clocks, Message]]:
+def with_readings_of_set_clocks(traces: Sequence[Trace]) -> tuple[list[Trace], dict[Clocks, str]]:
     """Return the traces with wider bounds for readings of clocks that were set or stood still between the readings.
 
     The time of the step is not known. So each reading that no common line fits is exact only to the size of the step.
@@ -44,21 +45,23 @@ def with_readings_of_set_clocks(traces: Sequence[Trace]) -> tuple[list[Trace], d
         The traces, and a warning for each two such clocks.
     """
     moved: dict[Clocks, int] = {}
-    words: dict[Clocks, Message] = {}
+    words: dict[Clocks, str] = {}
     for clocks, group in _groups(traces).items():
         if len(group) > 1 and _line(group, ()) is None:
             least, most = min(group, key=_Reading.ahead), max(group, key=_Reading.ahead)
             files = tuple(dict.fromkeys(one.file for one in group if one in (least, most)))
             moved[clocks] = most.ahead() - least.ahead()
-            words[clocks] = Text.CLOCK_WAS_SET(
-                clock=clocks[0].name, other=clocks[1].name, moved=moved[clocks], files=files
+            words[clocks] = (
+                f"{clocks[0].name} and {clocks[1].name} moved apart by {format_time(moved[clocks])} between "
+                f"the readings in {listed(files, ' and ')}, more than clocks drift: one of them was set or "
+                "stood still, so the bound in between is as wide"
             )
 
     def less_sure(snap: ClockSnapshot) -> ClockSnapshot:
         more = moved.get(_clocks(snap)) if _is_reading(snap) else None
         if more is None:
             return snap
-        return replace(snap, bound_ns=(snap.bound_ns or 0) + more, method=Text.SET_IN_BETWEEN(method=snap.method))
+        return replace(snap, bound_ns=(snap.bound_ns or 0) + more, method=f"{snap.method} (set in between)")
 
     if not moved:
         return list(traces), words
@@ -66,7 +69,7 @@ def with_readings_of_set_clocks(traces: Sequence[Trace]) -> tuple[list[Trace], d
 
 
 def warnings_of_set_clocks(
-    traces: Sequence[Trace], relations: Sequence[Relation], words: Mapping[Clocks, Message]
+    traces: Sequence[Trace], relations: Sequence[Relation], words: Mapping[Clocks, str]
 ) -> Iterator[ClockWarning]:
     """Yield a warning for each input whose events are related to others through clocks that were set.
 
@@ -100,8 +103,8 @@ def lines_of_readings(traces: Sequence[Trace]) -> tuple[list[Trace], list[Relati
         clock_map = _line(group, [end for trace in traces for end in _ends(trace, clocks[0])])
         if clock_map is None:
             files = tuple(sorted({one.file for one in group}))
-            text = Text.NO_EVEN_DRIFT(files=files, clock=clocks[0].name, other=clocks[1].name)
-            raise InconsistentClocks(text, hint=Text.LEAVE_DRIFT_OUT())
+            text = f"{listed(files)}: no constant drift fits the readings of {clocks[0].name} and {clocks[1].name}"
+            raise InconsistentClocks(text, hint="leave --drift out: the readings are used")
         relations[clocks] = Relation(*clocks, clock_map)
     kept = [
         [snap for snap in trace.snapshots if not _is_reading(snap) or _clocks(snap) not in relations]
@@ -147,7 +150,7 @@ def _line(group: Sequence[_Reading], ends: Sequence[int]) -> ClockMap | None:
     readings = [(one.ts, one.other_ts, one.bound_ns) for one in group]
     max_drift = SLEW_DRIFT if first != last else 0.0  # one instant does not determine the drift
     step = group[0].step
-    text = Text.READ_TIMES(method=step.text, count=len(group))
+    text = f"{step.text}, read {len(group)} times"
     return line_through(readings, span, max_drift, replace(step, text=text))
 
 

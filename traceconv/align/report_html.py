@@ -16,7 +16,6 @@ from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from traceconv.align.estimate import Method
-from traceconv.align.messages import Text
 from traceconv.io.shown import lines
 from traceconv.model.clocks import Verdict
 from traceconv.model.numbers import format_drift, format_long, format_short, format_time
@@ -47,7 +46,7 @@ def page(report: Json) -> str:
     )
     environment.tests["refused"] = lambda verdict: Verdict(verdict).refused
     pictures = {"timeline": timeline, "residuals": residuals, "landscape": landscape, "region": region}
-    environment.globals.update(pictures=pictures, Method=Method, Verdict=Verdict, verdict_of=_verdict_of, Text=Text)
+    environment.globals.update(pictures=pictures, Method=Method, Verdict=Verdict, verdict_of=_verdict_of)
     environment.globals["found_nothing"] = _found_nothing
     return environment.get_template("report.html.j2").render(report=report)
 

@@ -20,8 +20,8 @@ import numpy as np
 
 from traceconv.align.estimate import Array, Estimate, Method, Rival, SampledThreads
 from traceconv.align.geometry import F64, Chain, Line, LinearConstraints, Region, box, feasible
-from traceconv.align.messages import Message, Text
 from traceconv.model.clocks import Verdict
+from traceconv.model.numbers import format_short
 
 # "Recordings" are those of ONNX Runtime and perf at 1 kHz, tests/benchmarks/alignment/recordings/ort_perf_*. "Not
 # tuned" means that nothing tells that other values were tried; what follows is the reason for the size.
@@ -126,7 +126,7 @@ def align_interruptions(
         max_drift: the greatest drift on either side, as a ratio.
         hard: whether the offset is surely in one of the windows; otherwise they are guesses.
     """
-    why: Message | None = None
+    why: str | None = None
     closest = _CLOSE_NS if any(len(samples) > 1 for _, samples in sampled.threads) else ()  # else there is no period
     for close in closest:
         tried = _all_windows(sampled, windows, max_drift, close, hard=hard)
@@ -136,13 +136,16 @@ def align_interruptions(
         rivals = _rivals(tried, best)
         chance = float(np.log(sum(one.count for one in tried) * len(_CLOSE_NS)))
         if best.places[0].surprise - chance < LEAST_SURPRISE:
-            why = why or Text.SAMPLES_AVOID_NOTHING()
+            why = why or "at no offset do samples avoid the starts and ends of slices more than by chance"
             continue
         rival = _too_good(best.places[0], rivals, sampled.period)
         if rival is None:
             return _answer(sampled, best, rivals, chance, max_drift)
-        why = Text.SAMPLES_AVOID_ANOTHER_PLACE(away=abs(rival.offset - best.places[0].offset))
-    return Estimate(Method.SAMPLING_GAPS, Verdict.AMBIGUOUS, why or Text.FEW_SAMPLES_AMONG_SLICES())
+        why = (
+            "samples avoid the starts and ends of slices as well at an offset "
+            f"{format_short(abs(rival.offset - best.places[0].offset))} away"
+        )
+    return Estimate(Method.SAMPLING_GAPS, Verdict.AMBIGUOUS, why or "too few samples lie among the slices")
 
 
 def _all_windows(
@@ -260,10 +263,15 @@ def _answer(
     place = tried.places[0]
     region = _region(sampled, place, tried.middle, max_drift)
     if region is None:
-        return Estimate(Method.SAMPLING_GAPS, Verdict.INCONSISTENT, Text.NO_LINE_THROUGH_GAP())
+        return Estimate(
+            Method.SAMPLING_GAPS, Verdict.INCONSISTENT, "no straight line fits into the gap between samples and slices"
+        )
     span = (min(float(reads[0]) for reads, _ in sampled.threads), max(float(reads[-1]) for reads, _ in sampled.threads))
     samples = sum(len(samples) for _, samples in sampled.threads)
-    reason = Text.SAMPLES_AVOID_SLICES(samples=samples, half=region.width(region.x0) / 2)
+    reason = (
+        f"{samples} samples keep a distance from the starts and ends of slices, which relates the "
+        f"files within ±{format_short(region.width(region.x0) / 2)}"
+    )
     return Estimate(
         Method.SAMPLING_GAPS,
         Verdict.OK,

@@ -42,7 +42,6 @@ from traceconv.align.matching import (
     could_match,
     sure_region,
 )
-from traceconv.align.messages import Message, Text
 from traceconv.align.nesting import ThreadStretches, best_near, fits_on, possible
 from traceconv.align.piecewise_linear import (
     CONTINUOUS_NS,
@@ -69,7 +68,9 @@ from traceconv.align.sequence_candidates import (
     margin_over_random,
     overlap,
 )
+from traceconv.align.wording import counted, listed
 from traceconv.model.clocks import Verdict
+from traceconv.model.numbers import format_short
 
 # Each with its unit and what it was chosen on. "Simulated": seeds below 1000 of tests/benchmarks/alignment, "tuned":
 # recordings that `TUNED` names there, as docs/alignment.md says of all thresholds; "few iterations" are recordings
@@ -150,7 +151,10 @@ def _by_places(
 ) -> Estimate:
     """Return the best relation of the two, without a test for one run."""
     if len(a) < _LEAST_EVENTS or len(b) < _LEAST_EVENTS:
-        few = Text.FEW_COMMON_EVENTS(events=min(len(a), len(b)), least=_LEAST_EVENTS)
+        few = (
+            f"both files show the same kinds of work in {counted(min(len(a), len(b)), 'event')} only, "
+            f"expected at least {_LEAST_EVENTS}"
+        )
         return insufficient(Method.SEQUENCE, few)
     tried = []
     for chunk in Chunk.both(a, b, prior):
@@ -170,10 +174,12 @@ def _from_chunk(
         x0 = float(np.mean(chunk.b.span)) - (prior.low + prior.high) / 2
     offsets, heights = correlation(chunk, prior)
     if not len(offsets):
-        return insufficient(Method.SEQUENCE, Text.TRACES_DO_NOT_MEET())
+        return insufficient(
+            Method.SEQUENCE, "the events of both files do not overlap at any offset that their clocks allow"
+        )
     places = candidates(chunk, x0, prior, offsets, heights)
     if not places:
-        return insufficient(Method.SEQUENCE, Text.NO_PLACE_FITS())
+        return insufficient(Method.SEQUENCE, "the events of both files fit at no offset")
     best, *rivals = places
     margins = [margin_over(best.score, rival.score) for rival in rivals]
     if nest is not None and min(margins, default=np.inf) < LEAST_MARGIN:
@@ -197,14 +203,15 @@ def _from_chunk(
     # The start fits and the rest does not: the clocks are not related by one line.
     along, why = _along_lines(a, b, estimate, best.line)
     span = chunk.b.span if chunk.of_b else chunk.span
-    reason = Text.BEGIN_FITS(span=span[1] - span[0], begin=begin.matches, whole=estimate.matches)
+    reason = (
+        f"the first {format_short(span[1] - span[0])} fit ({begin.matches} events), but the whole "
+        f"does not ({estimate.matches} events): a clock was set in between, or its rate changed"
+    )
     return along or _inconsistent(estimate, reason, why)
 
 
-def _inconsistent(estimate: Estimate, reason: Message, why: Message | None) -> Estimate:
-    return replace(
-        estimate, verdict=Verdict.INCONSISTENT, reason=Text.REASON_AND_WHY(reason=reason, why=why) if why else reason
-    )
+def _inconsistent(estimate: Estimate, reason: str, why: str | None) -> Estimate:
+    return replace(estimate, verdict=Verdict.INCONSISTENT, reason=f"{reason}; {why}" if why else reason)
 
 
 def _with_ends(a: Events, b: Events, estimate: Estimate) -> Estimate:
@@ -217,8 +224,10 @@ def _with_ends(a: Events, b: Events, estimate: Estimate) -> Estimate:
         other = _by_places(over_a, over_b, Prior())
         if other.verdict is Verdict.OK:
             bent_there, why = _along_lines(a, b, estimate, other.line if at_begin else line)
-            text = Text.BEGIN_FITS_ELSEWHERE if at_begin else Text.END_FITS_ELSEWHERE
-            reason = text(matches=estimate.matches, more=other.matches)
+            reason = (
+                f"{estimate.matches} events match, {other.matches} more at the {'start' if at_begin else 'end'} match "
+                "at another offset: a clock was set"
+            )
             return bent_there or _inconsistent(estimate, reason, why)
     return estimate
 
@@ -242,7 +251,7 @@ def _left_over(a: Events, b: Events, estimate: Estimate, line: Line, *, at_begin
     return a.take(part_a), b.take(part_b)
 
 
-def _along_lines(a: Events, b: Events, whole: Estimate, line: Line) -> tuple[Estimate | None, Message | None]:
+def _along_lines(a: Events, b: Events, whole: Estimate, line: Line) -> tuple[Estimate | None, str | None]:
     """Return the answer along several lines, the first of which is near one at the start of b.
 
     Returns:
@@ -256,11 +265,11 @@ def _along_lines(a: Events, b: Events, whole: Estimate, line: Line) -> tuple[Est
     if share < _LEAST_SHARE or least < _LEAST_OF_SHARE * share or residuals.median > _GREATEST_RESIDUAL_NS:
         return None, why
     changes = [_change(*both) for both in pairwise(lines)]
-    matched = Text.EVENTS_MATCH(matches=len(pairs), share=share)
+    matched = f"{len(pairs)} events match, {share:.0%} of those that could"
     estimate = replace(
         whole,
         verdict=Verdict.OK,
-        reason=Text.EVENTS_MATCH_ALONG_LINES(matched=matched, lines=len(lines), changes=changes),
+        reason=f"{matched}, in {len(lines)} segments of time: {listed(changes)}",
         chain=Chain(lines),
         matches=len(pairs),
         residuals=residuals,
@@ -271,7 +280,7 @@ def _along_lines(a: Events, b: Events, whole: Estimate, line: Line) -> tuple[Est
     return estimate, None
 
 
-def _lines(a: Events, b: Events, line: Line) -> tuple[tuple[Line, ...], Message | None]:
+def _lines(a: Events, b: Events, line: Line) -> tuple[tuple[Line, ...], str | None]:
     """Return the lines that relate two clocks one after the other, from one at the start of b.
 
     Returns:
@@ -280,7 +289,7 @@ def _lines(a: Events, b: Events, line: Line) -> tuple[tuple[Line, ...], Message 
     rough, end = followed(a, b, line)
     lines = lines_of(a, b.take(slice(0, end)), rough)
     if not lines:
-        return (), Text.LINES_ARE_UNCLEAR()
+        return (), "it is not clear how"
     size = len(next_block(b, end)) if end < len(b) else 0
     if not size:
         return lines, None
@@ -290,22 +299,28 @@ def _lines(a: Events, b: Events, line: Line) -> tuple[tuple[Line, ...], Message 
     if estimate is None or estimate.verdict.refused:
         if float(b.start[end]) > last_time(a, last):
             return lines, None
-        return (), Text.REST_FITS_NOWHERE(after=float(b.start[end] - b.start[0]))
+        return (), (
+            f"from {format_short(float(b.start[end] - b.start[0]))} after the start on, the events fit at "
+            "no offset with certainty"
+        )
     after = estimate.chain.lines
     doubt, step = step_between(a, b, slice(max(end - size, 0), end + size), last, after[0])
     if step < -CONTINUOUS_NS:
-        return (), Text.TIMES_OCCURRED_TWICE(by=-step)
+        return (), f"a clock was set back by {format_short(-step)}, so that some of its times occurred twice"
     return (*lines, replace(after[0], begin=sum(doubt) / 2, doubt=doubt), *after[1:]), None
 
 
-def _change(one: Line, other: Line) -> Message:
+def _change(one: Line, other: Line) -> str:
     """Return in words what the clock did between two lines."""
     knot = np.array(other.begin)
     step = float(other.map(knot) - one.map(knot))
     if abs(step) > CONTINUOUS_NS:
-        text = Text.SET_AHEAD_THERE if step > 0 else Text.SET_BACK_THERE
-        return text(by=abs(step), at=other.begin)
-    return Text.DRIFT_CHANGED(before=one.drift * 1e6, after=other.drift * 1e6, at=other.begin)
+        ahead = "ahead" if step > 0 else "back"
+        return f"a clock was set {ahead} by {format_short(abs(step))} {format_short(other.begin)} after the start"
+    return (
+        f"the drift changed from {one.drift * 1e6:+.2f} to {other.drift * 1e6:+.2f} ppm "
+        f"{format_short(other.begin)} after the start"
+    )
 
 
 # -- candidates -----------------------------------------------------------------------------------------------------
@@ -509,20 +524,27 @@ def _central(a: Events, pairs: Pairs, line: Line, region: Region, span: tuple[fl
 
 def _verdict(
     region: Region | None, matches: int, share: float, residuals: Residuals, prior: Prior, rivalry: _Rivalry
-) -> tuple[Verdict, Message]:
+) -> tuple[Verdict, str]:
     loose = share < _SURE_SHARE and residuals.median > _GREATEST_RESIDUAL_NS
     if region is None or share < _LEAST_SHARE or loose:
-        text = Text.NO_STEADY_CLOCK if share >= _LEAST_SHARE and not loose else Text.FEW_EVENTS_MATCH
-        return Verdict.INSUFFICIENT, text(share=share, apart=residuals.median, other_run=OTHER_RUN)
+        apart = format_short(residuals.median)
+        if share < _LEAST_SHARE or loose:
+            return Verdict.INSUFFICIENT, f"only {share:.0%} of the events match, {apart} apart: {OTHER_RUN}"
+        return Verdict.INSUFFICIENT, (
+            f"{share:.0%} of the events match in order, but no constant drift puts them inside each other ({apart} "
+            f"apart): {OTHER_RUN}"
+        )
     rivals, unbeaten = rivalry.rivals, rivalry.unbeaten
     if unbeaten:
         spacing = min(abs(rival.line.offset - rivalry.best.line.offset) for rival in unbeaten)
-        return Verdict.AMBIGUOUS, Text.EVENTS_FIT_ELSEWHERE(others=len(unbeaten), away=spacing)
+        return Verdict.AMBIGUOUS, (
+            f"the traces fit nearly as well at {counted(len(unbeaten), 'offset')} {format_short(spacing)} away or more"
+        )
     if not rivals and rivalry.null < _LEAST_NULL_MARGIN:
-        return Verdict.AMBIGUOUS, Text.EVENTS_HARDLY_FIT()
+        return Verdict.AMBIGUOUS, "the best offset hardly fits better than random ones"
     if not rivals and not prior.known and matches < 2 * _LEAST_EVENTS:
-        return Verdict.INSUFFICIENT, Text.ONLY_SOME_MATCH(matches=matches)
-    return Verdict.OK, Text.EVENTS_MATCH(matches=matches, share=share)
+        return Verdict.INSUFFICIENT, f"only {matches} events match"
+    return Verdict.OK, f"{matches} events match, {share:.0%} of those that could"
 
 
 def _of_one_run(a: Events, b: Events, estimate: Estimate) -> Estimate:
@@ -545,9 +567,14 @@ def _of_one_run(a: Events, b: Events, estimate: Estimate) -> Estimate:
     if any(_surely(*pair) for pair in shown):
         return estimate
     two = count >= _LEAST_CHANGES and same < _CHANCE_TOGETHER
-    text = Text.LOOKS_LIKE_TWO_RUNS if two else Text.MAY_BE_OF_TWO_RUNS
-    compared = Text.DURATIONS_VARY_TOGETHER(count=count, same=max(same, 0))
-    return replace(estimate, verdict=Verdict.UNVERIFIED, reason=text(reason=estimate.reason, compared=compared))
+    compared = f"{count} durations of both files are correlated to {max(same, 0):.0%}"
+    reason = (
+        f"durations are not correlated: these look like two runs ({compared})"
+        if two
+        else f"they may be of two runs with the same work at the same times ({compared})"
+    )
+    joint = ", but" if two else "; but"
+    return replace(estimate, verdict=Verdict.UNVERIFIED, reason=f"{estimate.reason}{joint} {reason}")
 
 
 def _surely(same: float, count: int) -> bool:
@@ -572,7 +599,7 @@ def _seen_inside(a: Events, b: Events, estimate: Estimate) -> Estimate:
             same, count = correlation_of_deviations(a, b, (rows_a[order], rows_b[order]), period) or (0.0, 0)
     if _surely(same, count):
         return estimate
-    compared = Text.DURATIONS_EXCLUDE_NOTHING(count=count, same=max(same, 0)) if count else ""
-    reason = Text.MAY_RUN_LATER(reason=estimate.reason, compared=compared)
+    compared = f" ({count} durations are correlated to {max(same, 0):.0%}, which does not exclude it)" if count else ""
+    reason = f"{estimate.reason}; but a queue may run the work later than its calls{compared}"
     chain = Chain(tuple(replace(line, region=None) for line in estimate.chain.lines))
     return replace(estimate, verdict=Verdict.UNVERIFIED, reason=reason, chain=chain)

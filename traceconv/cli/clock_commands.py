@@ -18,7 +18,6 @@ import click
 
 from traceconv import __version__, api
 from traceconv.align.clock_overview import ClockLine, PairLine
-from traceconv.align.messages import Text
 from traceconv.align.receipt import likewise
 from traceconv.cli import print_error
 from traceconv.cli.options import Named, Verbosity, left_out_json, recordings_options, settings_options
@@ -393,7 +392,7 @@ def _pair(pair: PairLine) -> list[str]:
     drift = f", drift {pair.clock_map.drift_ppm:+.3f} ppm" if pair.clock_map.drift else ""
     within = f", within {bound}"
     if pair.clock_map.two_hosts:
-        within = f", bound {Text.BOUND_OF_TWO_HOSTS()}"
+        within = f", bound {'not known (clocks of hosts may differ)'}"
     elif pair.clock_map.bound_ns is None:
         within = ", uncertainty not known"
     return [f"{pair.file} and {pair.other}: related by {method}{within}{drift}"]

@@ -12,14 +12,9 @@ import heapq
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from itertools import combinations, count, groupby
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
-
-if TYPE_CHECKING:
-    from traceconv.align.messages import Message
-
 
 I64 = npt.NDArray[np.int64]
 
@@ -62,7 +57,7 @@ class Step:
         provenance: the kind of the source.
     """
 
-    text: Message | str
+    text: str
     provenance: Provenance = Provenance.METADATA
 
 
@@ -287,7 +282,7 @@ class ClockSnapshot:
     other: ClockDomain
     other_ts: int
     bound_ns: int | None
-    method: Message | str
+    method: str
     local: LocalTime | None = None
     provenance: Provenance = Provenance.METADATA
 

@@ -40,13 +40,7 @@ from traceconv.align.names import NameMap
 from traceconv.align.sequences import align_sequences
 from traceconv.errors import AlignmentError
 from traceconv.model.builder import Builder
-from traceconv.model.clocks import (
-    ClockDomain,
-    ClockMap,
-    Step,
-    Verdict,
-    Zero,
-)
+from traceconv.model.clocks import ClockDomain, ClockMap, Step, Verdict, Zero
 from traceconv.model.clocks import Run as Clock
 from traceconv.model.layout import lay_out
 from traceconv.model.source_info import Layer, SourceInfo

@@ -1,0 +1,28 @@
+"""Words of messages: lists, counts, names for a shell."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from shlex import quote
+
+from traceconv.model.numbers import earlier_or_later
+
+
+def listed(several: Iterable[object], between: str = ", ") -> str:
+    """Return several things, such as "a, b"."""
+    return between.join(map(str, several))
+
+
+def counted(count: int, noun: str, ending: str = "s") -> str:
+    """Return a count with its noun, whose plural has the ending: "1 slice", "2 slices"."""
+    return f"{count} {noun}{'' if count == 1 else ending}"
+
+
+def quoted(names: Iterable[str]) -> str:
+    """Return names as arguments for a shell."""
+    return " ".join(map(quote, names))
+
+
+def moves(several: Iterable[int]) -> str:
+    """Return moves in time, ns, such as "1 ms later, 2 ms earlier"."""
+    return ", ".join(map(earlier_or_later, several))
