@@ -27,7 +27,7 @@ from typing import Any
 
 from traceconv import __version__
 from traceconv.align import Policy, align
-from traceconv.align.constraint_parser import Constraints
+from traceconv.align.constraints import Constraints
 from traceconv.answers.attributed import attributed
 from traceconv.answers.windows import trimmed
 from traceconv.api import read

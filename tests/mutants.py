@@ -19,17 +19,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from traceconv.align.checks import Causality
+from traceconv.align.causality import Causality
 from traceconv.align.clock_overview import Survey
 from traceconv.align.collective_hosts import PlacedHosts
 from traceconv.align.collectives import Occurrences
-from traceconv.align.constraint_parser import NO_CONSTRAINTS
-from traceconv.align.decide import Related
+from traceconv.align.constraints import NO_CONSTRAINTS
+from traceconv.align.decision import Related
+from traceconv.align.domains import Machine
 from traceconv.align.estimate import Estimate, Method
-from traceconv.align.host_ends import Ends, EndsOfTwo
-from traceconv.align.host_lines import HostLines
+from traceconv.align.host_clocks import Ends, EndsOfTwo, HostLines
 from traceconv.align.identity import Together
-from traceconv.align.machines import Machine
 from traceconv.errors import UnrelatedClocks
 from traceconv.model.clocks import Verdict
 
@@ -255,38 +254,38 @@ def apply(mutant: Mutant) -> None:
 MUTANTS: Sequence[Mutant] = (
     # align: from the inputs to one decision
     Mutant("align.inputs:gathered", with_arguments(p1=NO_CONSTRAINTS), aligned("anchor-alone")),
-    Mutant("align.machines:machines_of", one_machine_each, aligned("clock-stated")),
-    Mutant("align.constraints:state", with_arguments(p1=NO_CONSTRAINTS), aligned("anchor-alone")),
+    Mutant("align.domains:machines_of", one_machine_each, aligned("clock-stated")),
+    Mutant("align.statements:state", with_arguments(p1=NO_CONSTRAINTS), aligned("anchor-alone")),
     Mutant("align.anchors:anchored", with_arguments(p1=()), aligned("anchor-alone")),
     Mutant("align.anchors:_checked", lambda _original, traces, *_args: (traces, []), aligned("anchor-refused")),
     Mutant(
-        "align.repeated_snapshots:lines_of_readings",
+        "align.statements:lines_of_readings",
         lambda _original, traces: (list(traces), []),
         aligned("clock-anchor"),
     ),
     Mutant(
-        "align.repeated_snapshots:with_readings_of_set_clocks",
+        "align.statements:with_readings_of_set_clocks",
         lambda _original, traces: (list(traces), {}),
         aligned("clock-set"),
     ),
-    Mutant("align.duplicates:repeated", given({}), aligned("copy")),
-    Mutant("align.duplicates:warnings_of_duplicates", empty, aligned("copy")),
-    Mutant("align.estimates:estimates", changed(estimates=()), aligned("copy-not-stated")),
-    Mutant("align.estimates:_compared", given((None, ())), aligned("not-stated")),
-    Mutant("align.estimates:_of_steady_clocks", first, aligned("drift-of-no-host")),
-    Mutant("align.contradictions:contradiction", given((None, ())), aligned("stated-wrong-refused")),
-    Mutant("align.contradictions:doubted", second, aligned("option-doubted")),
-    Mutant("align.contradictions:_doubt", nothing, aligned("option-doubted")),
-    Mutant("align.contradictions:moved_by_zone", moved_nothing, aligned("zone-of-the-log")),
-    Mutant("align.contradictions:refuse_early_work", nothing, aligned("early-work")),
-    Mutant("align.contradictions:_unconfirmed_drifts", empty, aligned("drift-not-confirmed")),
-    Mutant("align.decide:_overruled", given((set(), [])), aligned("zone-guessed")),
+    Mutant("align.inputs:repeated", given({}), aligned("copy")),
+    Mutant("align.inputs:warnings_of_duplicates", empty, aligned("copy")),
+    Mutant("align.comparison:estimates", changed(estimates=()), aligned("copy-not-stated")),
+    Mutant("align.comparison:_compared", given((None, ())), aligned("not-stated")),
+    Mutant("align.comparison:_of_steady_clocks", first, aligned("drift-of-no-host")),
+    Mutant("align.comparison:contradiction", given((None, ())), aligned("stated-wrong-refused")),
+    Mutant("align.comparison:doubted", second, aligned("option-doubted")),
+    Mutant("align.comparison:_doubt", nothing, aligned("option-doubted")),
+    Mutant("align.comparison:moved_by_zone", moved_nothing, aligned("zone-of-the-log")),
+    Mutant("align.comparison:refuse_early_work", nothing, aligned("early-work")),
+    Mutant("align.comparison:_unconfirmed_drifts", empty, aligned("drift-not-confirmed")),
+    Mutant("align.decision:_overruled", given((set(), [])), aligned("zone-guessed")),
     Mutant(
-        "align.decide:relate_all",
+        "align.decision:relate_all",
         lambda _original, _clocks, _accepted, graph, *_args: Related(graph.copy()),
         aligned("copy-not-stated"),
     ),
-    Mutant("align.decide:_settled", changed(warnings=[]), aligned("not-stated-best")),
+    Mutant("align.decision:_settled", changed(warnings=[]), aligned("not-stated-best")),
     Mutant("align.placement:_refuse_unrelated", refused_silently, aligned("samples-not-stated")),
     Mutant("align.placement:_refuse_far", nothing, aligned("far-offset")),
     Mutant("align.placement:one_machine_advice", nothing, aligned("same-machine-advised")),
@@ -300,10 +299,10 @@ MUTANTS: Sequence[Mutant] = (
     Mutant("align.sequences:_judged", refused(Method.SEQUENCE, "no place fits"), aligned("two-processes")),
     Mutant("align.sequences:_with_ends", third, ONE_HOST),
     Mutant("align.sequences:_of_one_run", third, aligned("guess")),
-    Mutant("align.nesting:possible", nothing, aligned("guess")),
-    Mutant("align.nesting:_narrowed", third, aligned("guess")),
-    Mutant("align.piecewise_linear:lines_of", no_clocks_fit, aligned("stepped-clock-forward")),
-    Mutant("align.robust:hidden_step", given(0.0), ONE_HOST),
+    Mutant("align.matching:possible", nothing, aligned("guess")),
+    Mutant("align.matching:_narrowed", third, aligned("guess")),
+    Mutant("align.candidates:lines_of", no_clocks_fit, aligned("stepped-clock-forward")),
+    Mutant("align.geometry:hidden_step", given(0.0), ONE_HOST),
     Mutant("align.activity:_judged", refused(Method.ACTIVITY, "no overlap"), aligned("counters")),
     Mutant("align.activity:_rivals", empty, aligned("periodic-samples")),
     Mutant(
@@ -313,25 +312,25 @@ MUTANTS: Sequence[Mutant] = (
     ),
     Mutant("align.sampling_gaps:_too_good", nothing, ("tests/align/test_sampling_gaps.py",)),
     Mutant("align.launches:align_launches", refused(Method.LAUNCHES, "no place fits"), aligned("launches")),
-    Mutant("align.duration_placement:with_durations", second, aligned("no-times")),
-    Mutant("align.duration_placement:_tried", empty, aligned("no-times")),
+    Mutant("align.duration_layout:with_durations", second, aligned("no-times")),
+    Mutant("align.duration_layout:_tried", empty, aligned("no-times")),
     Mutant("align.durations:_verdict", given((Verdict.AMBIGUOUS, "no place fits")), aligned("no-times-same-run")),
     # align: hosts and ranks
     Mutant("align.collective_hosts:with_hosts_related", first, aligned("hosts")),
     Mutant("align.collective_hosts:_with_hosts_related", first, aligned("hosts")),
     Mutant("align.collective_hosts:_island", given(PlacedHosts()), aligned("hosts")),
-    Mutant("align.host_lines:lines_of_hosts", equal_lines, aligned("hosts-apart")),
-    Mutant("align.host_ends:ends_of_two", given(EndsOfTwo(Ends.OF_ONE_JOB, 0.0, 0.0)), aligned("ranks-of-two-jobs")),
+    Mutant("align.host_clocks:lines_of_hosts", equal_lines, aligned("hosts-apart")),
+    Mutant("align.host_clocks:ends_of_two", given(EndsOfTwo(Ends.OF_ONE_JOB, 0.0, 0.0)), aligned("ranks-of-two-jobs")),
     Mutant("align.collectives:_recorded", given(Occurrences.none()), aligned("hosts")),
-    Mutant("align.device_skew:skews_of", lambda _original, inputs: [{} for _ in inputs.traces], aligned("device-skew")),
-    Mutant("align.device_skew:allowed_for", second, aligned("device-skew")),
-    Mutant("align.device_bounds:with_device_bounds", first, ("tests/answers/test_ranks.py",)),
-    Mutant("align.ranks:check_of_ranks", empty, aligned("rank-ahead")),
-    Mutant("align.ranks:_contradictions", empty, aligned("rank-ahead")),
-    Mutant("align.ranks:_hint", given("leave it"), aligned("rank-ahead")),
+    Mutant("align.devices:skews_of", lambda _original, inputs: [{} for _ in inputs.traces], aligned("device-skew")),
+    Mutant("align.devices:allowed_for", second, aligned("device-skew")),
+    Mutant("align.devices:with_device_bounds", first, ("tests/answers/test_ranks.py",)),
+    Mutant("align.rank_checks:check_of_ranks", empty, aligned("rank-ahead")),
+    Mutant("align.rank_checks:_contradictions", empty, aligned("rank-ahead")),
+    Mutant("align.rank_checks:_hint", given("leave it"), aligned("rank-ahead")),
     # align: checks, warnings, receipts
-    Mutant("align.other_processes:with_others_apart", second, aligned("two-processes")),
-    Mutant("align.other_processes:_of_others", nothing, aligned("two-processes")),
+    Mutant("align.containment:with_others_apart", second, aligned("two-processes")),
+    Mutant("align.containment:_of_others", nothing, aligned("two-processes")),
     Mutant("align.causality:causality", given(Causality(())), aligned("early-work-by-user")),
     Mutant("align.causality:believed", first, aligned("steep-clock")),
     Mutant("align.causality:_flows", empty, aligned("copy")),
@@ -342,10 +341,10 @@ MUTANTS: Sequence[Mutant] = (
     Mutant("align.containment:_fits_elsewhere", nothing, aligned("stepped-log")),
     Mutant("align.containment:_outside_of_all", nothing, aligned("steep-clock")),
     Mutant("align.containment:_belong_elsewhere", nothing, aligned("stepped-log-without-statement")),
-    Mutant("align.input_warnings:warnings_of_jobs", empty, aligned("jobs-of-other-sizes")),
-    Mutant("align.input_warnings:warnings_of_no_overlap", empty, aligned("zone-without-overlap")),
-    Mutant("align.input_warnings:warnings_of_unnamed_hosts", empty, aligned("hosts-unnamed")),
-    Mutant("align.input_warnings:_hint", nothing, aligned("zone-without-overlap")),
+    Mutant("align.placement:warnings_of_jobs", empty, aligned("jobs-of-other-sizes")),
+    Mutant("align.placement:warnings_of_no_overlap", empty, aligned("zone-without-overlap")),
+    Mutant("align.placement:warnings_of_unnamed_hosts", empty, aligned("hosts-unnamed")),
+    Mutant("align.placement:_hint", nothing, aligned("zone-without-overlap")),
     Mutant("align.identity:identified", nothing_together, aligned("three-tools")),
     Mutant("align.identity:_strays", empty, aligned("three-tools")),
     Mutant("align.receipt:receipt_line", with_arguments(p4=()), aligned("early-work-by-user")),

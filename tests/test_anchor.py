@@ -23,7 +23,7 @@ from tests.golden import ROOT
 from tests.test_cli import process, refusal, run
 from traceconv import api
 from traceconv.align import align
-from traceconv.align.constraint_parser import parse_constraints
+from traceconv.align.constraints import parse_constraints
 from traceconv.check.chrome_text import load_schema
 from traceconv.cli import clock_commands
 from traceconv.cli.clock_commands import Clock, clocks, take_readings

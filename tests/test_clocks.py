@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from traceconv.align import Alignment, Policy, align
-from traceconv.align.constraint_parser import Constraints
+from traceconv.align.constraints import Constraints
 from traceconv.errors import UnrelatedClocks
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import (

@@ -12,7 +12,7 @@ import pytest
 
 from tests.golden import ROOT, Case
 from traceconv.align import Alignment, align
-from traceconv.align.constraint_parser import ClockConstraint, ClockKind, Constraints
+from traceconv.align.constraints import ClockConstraint, ClockKind, Constraints
 from traceconv.api import read
 from traceconv.errors import UsageError
 from traceconv.merging.processes import SAME_PID

@@ -16,7 +16,7 @@ from tests import oracle
 from tests.golden import ROOT, Case
 from tests.oracle.fixtures import OpenTrace
 from traceconv.align import Policy, align
-from traceconv.align.constraint_parser import Constraints
+from traceconv.align.constraints import Constraints
 from traceconv.align.identity import Why
 from traceconv.api import merge, read
 from traceconv.merging.traces import merge_traces

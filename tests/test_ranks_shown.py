@@ -18,7 +18,7 @@ from tests.ui.fixtures import Shot
 from traceconv import cli
 from traceconv.align import Policy, align
 from traceconv.align.causality import causality
-from traceconv.align.constraint_parser import Constraints
+from traceconv.align.constraints import Constraints
 from traceconv.api import read
 from traceconv.merging.traces import merge_traces
 from traceconv.model.builder import Builder

@@ -17,25 +17,25 @@ if TYPE_CHECKING:
     from typing import Any
 
     from traceconv.align import Alignment, Policy, ReceiptLine
-    from traceconv.align.checks import Causality, Check
+    from traceconv.align.causality import Causality, Check
     from traceconv.align.clock_overview import ClockLine, PairLine, Survey
     from traceconv.align.collective_matching import Matched
-    from traceconv.align.constraint_parser import (
+    from traceconv.align.constraints import (
         Anchor,
         ClockConstraint,
         ClockKind,
         Constraints,
         EventPoint,
+        NameMap,
         TimePoint,
         parse_constraints,
     )
-    from traceconv.align.device_bounds import DeviceBound
+    from traceconv.align.devices import DeviceBound
+    from traceconv.align.domains import Machine
     from traceconv.align.duration_layout import Placement
+    from traceconv.align.estimate import PairEstimate
     from traceconv.align.identity import Identity, Together
     from traceconv.align.inputs import HostsApart
-    from traceconv.align.machines import Machine
-    from traceconv.align.names import NameMap
-    from traceconv.align.pairs import PairEstimate
     from traceconv.answers import Questions
     from traceconv.answers.frames import Frame, Frames
     from traceconv.answers.section import Activity, Column, Section, Window

@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 import msgspec
 
 from traceconv.align import Alignment, Policy, ReceiptLine, align
-from traceconv.align.causality import believed, causality
-from traceconv.align.checks import Causality
-from traceconv.align.constraint_parser import NO_CONSTRAINTS, Constraints
+from traceconv.align.causality import Causality, believed, causality
+from traceconv.align.constraints import NO_CONSTRAINTS, Constraints
 from traceconv.align.identity import Together
 from traceconv.align.receipt import Aligned
 from traceconv.errors import AlignmentError, LostData, UsageError
@@ -393,7 +392,7 @@ def _aligned(
             checks = causality(traces, alignment, policy.names)
         alignment = believed(alignment, checks, policy.on_ambiguous)
         if checks.matched is not None:
-            from traceconv.align.device_bounds import with_device_bounds  # few merges need it
+            from traceconv.align.devices import with_device_bounds  # few merges need it
 
             alignment = with_device_bounds(alignment, checks.matched.occurrences)
         return alignment, checks

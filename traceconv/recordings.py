@@ -10,8 +10,8 @@ from functools import partial
 from numbers import Integral
 from typing import TYPE_CHECKING
 
-from traceconv.align.constraint_parser import NO_CONSTRAINTS, Constraints
-from traceconv.align.constraints import importer_options
+from traceconv.align.constraints import NO_CONSTRAINTS, Constraints
+from traceconv.align.statements import importer_options
 from traceconv.errors import SeveralErrors, TraceconvError, UnrecognizedFormat, UnrecognizedInput, UsageError
 from traceconv.families.importer import Importer
 from traceconv.families.registry import OptionValue, option_names, option_texts

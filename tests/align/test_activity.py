@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from tests.benchmarks.alignment.simulate import MS, US, Run, S, Shape, Truth, as_bins, as_samples, outer, run
-from traceconv.align.activity import align_bins, align_samples, set_clock
-from traceconv.align.activity_likelihood import Busy
+from traceconv.align.activity import Busy, align_bins, align_samples, set_clock
 from traceconv.align.estimate import Estimate, Events, Prior, Samples
 from traceconv.align.features import bins_of, busy_slices, libraries_of, samples_of
 from traceconv.align.geometry import Line

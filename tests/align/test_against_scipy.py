@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from traceconv.align.geometry import LinearConstraints, box, convex_hull, feasible
-from traceconv.align.robust import rank_correlation, robust_line
+from traceconv.align.geometry import LinearConstraints, box, convex_hull, feasible, rank_correlation, robust_line
 
 optimize = pytest.importorskip("scipy.optimize")
 spatial = pytest.importorskip("scipy.spatial")

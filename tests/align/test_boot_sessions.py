@@ -9,7 +9,7 @@ import pytest
 
 from tests.benchmarks.alignment.simulate import Shape, Truth, inner, outer, run
 from traceconv.align import Policy, align
-from traceconv.align.constraint_parser import Constraints
+from traceconv.align.constraints import Constraints
 from traceconv.errors import AmbiguousAlignment, InconsistentClocks
 from traceconv.merging.traces import merge_traces
 from traceconv.model.builder import Builder

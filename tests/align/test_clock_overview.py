@@ -19,7 +19,7 @@ from tests.align.test_constraint_parser import (
 )
 from traceconv.align import align
 from traceconv.align.clock_overview import survey
-from traceconv.align.constraint_parser import Constraints
+from traceconv.align.constraints import Constraints
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import REALTIME, ClockDomain, ClockSnapshot, Verdict
 from traceconv.model.marks import FormatMarks

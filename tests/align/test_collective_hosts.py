@@ -24,15 +24,13 @@ from tests.benchmarks.alignment.hosts import errors, jobs
 from tests.benchmarks.alignment.record_gloo import FOLDER
 from traceconv import cli
 from traceconv.align import Alignment, Policy, align, report
-from traceconv.align.causality import believed, causality
-from traceconv.align.checks import Rule
+from traceconv.align.causality import Rule, believed, causality
 from traceconv.align.clock_overview import survey
 from traceconv.align.collective_hosts import _apart, _islands, placed_hosts
-from traceconv.align.constraint_parser import Anchor, Constraints, TimePoint
-from traceconv.align.host_intervals import HostIntervals, host_intervals
-from traceconv.align.host_lines import NO_TIME, HostLines, lines_of_hosts, map_of_host
+from traceconv.align.constraints import Anchor, Constraints, TimePoint
+from traceconv.align.host_clocks import NO_TIME, HostIntervals, HostLines, host_intervals, lines_of_hosts, map_of_host
 from traceconv.align.inputs import HostsApart
-from traceconv.align.report_html import page
+from traceconv.align.report import page
 from traceconv.api import read
 from traceconv.check.chrome_text import load_schema
 from traceconv.errors import AlignmentError, AmbiguousAlignment, InconsistentClocks, UnverifiedAlignment

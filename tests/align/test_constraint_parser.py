@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from tests.golden import ROOT
 from traceconv.align import Alignment, align
-from traceconv.align.constraint_parser import (
+from traceconv.align.constraints import (
     Anchor,
     ClockConstraint,
     ClockKind,
@@ -34,8 +34,8 @@ from traceconv.align.constraint_parser import (
     parse_zone,
     zone_ns,
 )
-from traceconv.align.constraints import state
 from traceconv.align.geometry import line_through
+from traceconv.align.statements import state
 from traceconv.api import estimate
 from traceconv.cli.options import Named
 from traceconv.errors import InconsistentClocks, UnrelatedClocks, UsageError

@@ -11,13 +11,11 @@ import pytest
 
 from tests.benchmarks.alignment.recordings import load, truth
 from traceconv.align import Alignment, Policy, align, containment
-from traceconv.align.causality import believed, causality
-from traceconv.align.checks import Check, Rule
-from traceconv.align.constraint_parser import Constraints
+from traceconv.align.causality import Check, Rule, believed, causality
+from traceconv.align.constraints import Constraints, NameMap
 from traceconv.align.containment import check_of_calls
 from traceconv.align.estimate import Events
-from traceconv.align.names import NameMap
-from traceconv.align.nesting import Stretches, ThreadStretches, most_fitting, sticking_out
+from traceconv.align.matching import Stretches, ThreadStretches, most_fitting, sticking_out
 from traceconv.errors import UnverifiedAlignment
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import REALTIME, Verdict

@@ -13,12 +13,10 @@ from tests.benchmarks.alignment.recordings import load, truth, without_metadata
 from tests.benchmarks.alignment.simulate import Run, Shape, run
 from tests.benchmarks.alignment.trials import late_pair
 from tests.benchmarks.alignment.trials import recorded as on_unknown_clock
-from traceconv.align import Policy, align, contradictions, estimates
-from traceconv.align.constraint_parser import Constraints, parse_constraints
-from traceconv.align.duplicates import same_recording
-from traceconv.align.inputs import ClockInput
-from traceconv.align.names import NameMap
-from traceconv.align.pairs import PairEstimate
+from traceconv.align import Policy, align, comparison
+from traceconv.align.constraints import Constraints, NameMap, parse_constraints
+from traceconv.align.estimate import PairEstimate
+from traceconv.align.inputs import ClockInput, same_recording
 from traceconv.errors import InconsistentClocks, UnrelatedClocks
 from traceconv.merging.traces import merge_traces
 from traceconv.model.builder import Builder
@@ -258,8 +256,8 @@ def test_base_times_that_agree_place_all() -> None:
 
 def test_base_times_of_which_no_pair_is_compared_close_their_loop(monkeypatch: pytest.MonkeyPatch) -> None:
     """The third file alone relates the two."""
-    right = estimates.estimate_pair
-    monkeypatch.setattr(estimates, "estimate_pair", lambda a, b, *args: right(a, b, *args) if b.index == 2 else None)
+    right = comparison.estimate_pair
+    monkeypatch.setattr(comparison, "estimate_pair", lambda a, b, *args: right(a, b, *args) if b.index == 2 else None)
     assert [line.offset_ns for line in align(based(0)).receipt] == pytest.approx([EPOCH_NS] * 3, abs=5_000)
     for off_ns in (5_000_000, -(10**9)):
         with pytest.raises(InconsistentClocks, match="contradict each other"):
@@ -267,7 +265,7 @@ def test_base_times_of_which_no_pair_is_compared_close_their_loop(monkeypatch: p
 
 
 def test_what_is_too_much_to_compare_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(contradictions, "_MOST_SLICES", 100)
+    monkeypatch.setattr(comparison, "_MOST_SLICES", 100)
     (warning,) = align(two(40_000_000)).receipt[0].warnings
     assert "was not checked against the events of b.json: there are more than 100 slices" in warning
 
@@ -346,7 +344,7 @@ def test_a_name_is_not_doubted_for_what_another_run_did() -> None:
 
 def with_a_wrong_pair(monkeypatch: pytest.MonkeyPatch, wrong: set[str], by_ns: int) -> None:
     """Let the events of two inputs tell a wrong place."""
-    right = estimates.estimate_pair
+    right = comparison.estimate_pair
 
     def tricked(a: ClockInput, b: ClockInput, known: ClockMap | None, names: NameMap) -> PairEstimate | None:
         pair = right(a, b, known, names)
@@ -354,7 +352,7 @@ def with_a_wrong_pair(monkeypatch: pytest.MonkeyPatch, wrong: set[str], by_ns: i
             return pair
         return replace(pair, clock_map=replace(pair.clock_map, offset_ns=pair.clock_map.offset_ns + by_ns))
 
-    monkeypatch.setattr(estimates, "estimate_pair", tricked)
+    monkeypatch.setattr(comparison, "estimate_pair", tricked)
 
 
 def test_a_loop_that_does_not_close_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,7 +13,7 @@ from click.testing import CliRunner
 
 from tests.align.test_contradictions import EPOCH_NS, OWN, QUARTER_NS, made, snap, view
 from tests.golden import ROOT
-from traceconv.align import Alignment, align, estimates
+from traceconv.align import Alignment, align, comparison
 from traceconv.api import estimate
 from traceconv.cli import cli
 from traceconv.errors import InconsistentClocks
@@ -34,7 +34,7 @@ def copied(trace: Trace, count: int) -> list[Trace]:
 def without_rule(traces: list[Trace], monkeypatch: pytest.MonkeyPatch) -> Alignment:
     """The alignment if all pairs are compared."""
     with monkeypatch.context() as patch:
-        patch.setattr(estimates, "_first_copies", lambda *_: {})
+        patch.setattr(comparison, "_first_copies", lambda *_: {})
         return align(traces)
 
 
@@ -81,13 +81,13 @@ def test_copies_that_files_put_at_different_times_are_compared(apart_ns: int, mo
     work, found = made(), list[dict[object, object]]()
     one, other = copied(view("a.json", work, 0, OWN, 0, (snap(EPOCH_NS, 10),)), 2)
     moved = view("a.json", work, 0, OWN, 0, (snap(EPOCH_NS + apart_ns, 10),))
-    first_copies = estimates._first_copies
+    first_copies = comparison._first_copies
 
     def noted(*args: Any) -> Any:
         found.append(first_copies(*args))
         return found[-1]
 
-    monkeypatch.setattr(estimates, "_first_copies", noted)
+    monkeypatch.setattr(comparison, "_first_copies", noted)
     with suppress(InconsistentClocks):
         align([one, moved.with_tables(sources=other.sources)])
     assert [len(each) for each in found] == [0 if apart_ns else 1]
@@ -103,13 +103,13 @@ def test_files_of_other_content_are_compared(monkeypatch: pytest.MonkeyPatch) ->
 
 def test_the_pairs_that_are_compared_grow_with_the_copies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pairs: list[tuple[str, str]] = []
-    compared: Callable[..., object] = estimates._compared
+    compared: Callable[..., object] = comparison._compared
 
     def counted(a: object, b: object, *others: object) -> object:
         pairs.append((str(a), str(b)))
         return compared(a, b, *others)
 
-    monkeypatch.setattr(estimates, "_compared", counted)
+    monkeypatch.setattr(comparison, "_compared", counted)
     counts = []
     for copies in (2, 4, 8):
         pairs.clear()

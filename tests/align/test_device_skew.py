@@ -13,7 +13,7 @@ from click.testing import CliRunner
 from tests.align.test_host_ends import ranks
 from traceconv.align import align
 from traceconv.align.clock_overview import survey
-from traceconv.align.device_skew import NOTHING_KNOWN, DeviceSkew, skews
+from traceconv.align.devices import NOTHING_KNOWN, DeviceSkew, skews
 from traceconv.api import read
 from traceconv.cli import cli
 

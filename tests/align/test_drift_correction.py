@@ -12,12 +12,11 @@ from tests.align.test_launches import DEVICE_ZERO, HOST_ZERO, device_file, error
 from tests.benchmarks.alignment.simulate import MS, Shape, Truth, as_samples, outer
 from tests.benchmarks.alignment.simulate import run as simulated
 from traceconv.align.activity import align_samples
-from traceconv.align.estimate import Estimate
-from traceconv.align.estimators import Known, estimate_pair
+from traceconv.align.constraints import NameMap
+from traceconv.align.estimate import Estimate, PairEstimate
+from traceconv.align.evidence import Known, estimate_pair
 from traceconv.align.geometry import Chain, Line, box
 from traceconv.align.inputs import ClockInput
-from traceconv.align.names import NameMap
-from traceconv.align.pairs import PairEstimate
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import DRIFT_UNIT, Bend, ClockMap, Step, Verdict
 from traceconv.model.layout import lay_out

@@ -13,7 +13,7 @@ import pytest
 from tests.benchmarks.alignment.simulate import Shape, Truth, inner, outer, run
 from tests.golden import ROOT
 from traceconv.align import Policy, align
-from traceconv.align.constraint_parser import Constraints, parse_constraints
+from traceconv.align.constraints import Constraints, parse_constraints
 from traceconv.api import estimate
 from traceconv.errors import UnrelatedClocks
 from traceconv.merging.traces import merge_traces

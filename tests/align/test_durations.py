@@ -11,11 +11,11 @@ import pytest
 from tests.benchmarks.alignment.simulate import Run, Shape, Truth, inner, network, outer, run
 from tests.golden import ROOT, Case
 from traceconv.align import durations
+from traceconv.align.constraints import NameMap
 from traceconv.align.durations import align_durations
 from traceconv.align.estimate import Array, Estimate, Events
 from traceconv.align.features import shared_work
 from traceconv.align.iterations import period_of, positions
-from traceconv.align.names import NameMap
 from traceconv.model.clocks import Verdict
 
 SMALL = Shape(iterations=30, operators=20, warm_up=0, jitter_iteration=0.02, jitter_operator=0.04)

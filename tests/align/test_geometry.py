@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from traceconv.align.geometry import LinearConstraints, Region, box, everything, feasible
-from traceconv.align.robust import robust_line
+from traceconv.align.geometry import LinearConstraints, Region, box, everything, feasible, robust_line
 
 X0 = 5e8
 

@@ -33,7 +33,7 @@ from tests.benchmarks.alignment.simulate import Shape, Truth, inner, outer, run
 from tests.literals import texts_of
 from traceconv.align import Alignment, Policy, align
 from traceconv.align.causality import believed, causality
-from traceconv.align.constraint_parser import parse_constraints, zone_ns
+from traceconv.align.constraints import parse_constraints, zone_ns
 from traceconv.api import read
 from traceconv.cli import cli
 from traceconv.cli.options import _ns

@@ -10,8 +10,8 @@ import pytest
 
 from tests.golden import ROOT
 from traceconv.align import Policy, align
-from traceconv.align.constraint_parser import Constraints
-from traceconv.align.host_ends import Ends, ends_of_two
+from traceconv.align.constraints import Constraints
+from traceconv.align.host_clocks import Ends, ends_of_two
 from traceconv.api import read
 from traceconv.errors import InconsistentClocks, UnverifiedAlignment
 from traceconv.model.columns import I64

@@ -9,7 +9,7 @@ import pytest
 from tests.align.pairs import recordings
 from traceconv.align import Alignment, Policy, align
 from traceconv.align.clock_overview import survey
-from traceconv.align.constraint_parser import Anchor, ClockConstraint, ClockKind, Constraints, TimePoint
+from traceconv.align.constraints import Anchor, ClockConstraint, ClockKind, Constraints, TimePoint
 from traceconv.errors import InconsistentClocks, UnrelatedClocks
 from traceconv.families.logs.timed_log import LOCAL_TIME
 from traceconv.model.builder import Builder

@@ -8,9 +8,9 @@ from itertools import permutations
 import pytest
 
 from traceconv.align import Alignment, Policy, align
-from traceconv.align.constraint_parser import NO_CONSTRAINTS, ClockConstraint, ClockKind, Constraints, parse_clock
+from traceconv.align.constraints import NO_CONSTRAINTS, ClockConstraint, ClockKind, Constraints, parse_clock
+from traceconv.align.domains import Basis, Machine, machines_of
 from traceconv.align.identity import By, Identity, Recording, Seen, Together, View, Why, identified
-from traceconv.align.machines import Basis, Machine, machines_of
 from traceconv.errors import InconsistentClocks, UsageError
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import MONOTONIC, REALTIME, ClockDomain, ClockSnapshot, Verdict, machine_name

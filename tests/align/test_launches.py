@@ -11,13 +11,11 @@ from msgspec.structs import replace
 
 from tests.align.pairs import private
 from traceconv.align import align
-from traceconv.align.constraint_parser import Constraints
-from traceconv.align.estimate import Estimate, Method, Prior
-from traceconv.align.estimators import estimate_pair
+from traceconv.align.constraints import Constraints, NameMap
+from traceconv.align.estimate import Estimate, Method, PairEstimate, Prior
+from traceconv.align.evidence import estimate_pair
 from traceconv.align.inputs import ClockInput
 from traceconv.align.launches import _longest_ascent, align_launches, launches_of
-from traceconv.align.names import NameMap
-from traceconv.align.pairs import PairEstimate
 from traceconv.errors import TraceconvError
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import ClockDomain, ClockMap, Run, Step, Verdict, Zero

@@ -7,10 +7,10 @@ import pytest
 from tests.align.pairs import recordings
 from tests.benchmarks.alignment.trials import late_trial
 from tests.golden import ROOT, Case
-from traceconv.align.estimators import estimate_pair
+from traceconv.align.constraints import NameMap
+from traceconv.align.estimate import stated_outer
+from traceconv.align.evidence import estimate_pair
 from traceconv.align.inputs import ClockInput
-from traceconv.align.names import NameMap
-from traceconv.align.pairs import stated_outer
 from traceconv.api import read
 from traceconv.families.registry import importers
 from traceconv.model.clocks import Verdict

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.benchmarks.alignment import pictures
-from traceconv.align.estimators import ESTIMATORS
+from traceconv.align.evidence import ESTIMATORS
 from traceconv.model.clocks import Verdict
 
 PAGE = (Path(__file__).parents[2] / "docs" / "alignment.md").read_text(encoding="utf-8")

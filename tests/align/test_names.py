@@ -6,7 +6,7 @@ import pytest
 
 from tests.align.pairs import recordings
 from traceconv.align import Policy, align
-from traceconv.align.names import CLASSES, NameMap, parse_map
+from traceconv.align.constraints import CLASSES, NameMap, parse_map
 from traceconv.errors import UsageError
 
 NAMES = [{"aten::conv2d", "MyOp", "aten::relu"}, {"convolution", "my_kernel", "eltwise"}]

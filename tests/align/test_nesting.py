@@ -7,11 +7,11 @@ import pytest
 
 from tests.align.pairs import private
 from tests.benchmarks.alignment.simulate import US
+from traceconv.align.constraints import NameMap
 from traceconv.align.estimate import Events
 from traceconv.align.features import nested_work, shared_work
 from traceconv.align.geometry import Line, Region, box
-from traceconv.align.names import NameMap
-from traceconv.align.nesting import UNNAMED, ThreadStretches, best_near, fits_on, possible
+from traceconv.align.matching import UNNAMED, ThreadStretches, best_near, fits_on, possible
 from traceconv.model.builder import Builder
 from traceconv.model.layout import lay_out
 from traceconv.model.source_info import SourceInfo

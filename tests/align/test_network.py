@@ -5,12 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from traceconv.align.decide import relate_all
+from traceconv.align.decision import Edge, relate_all, solve
 from traceconv.align.domains import with_own_domains
-from traceconv.align.estimate import Estimate, Method
+from traceconv.align.estimate import Estimate, Method, PairEstimate
 from traceconv.align.inputs import ClockInput
-from traceconv.align.network import Edge, solve
-from traceconv.align.pairs import PairEstimate
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import DRIFT_UNIT, ClockDomain, ClockGraph, ClockMap, Run, Verdict, Zero
 from traceconv.model.layout import lay_out

@@ -10,8 +10,8 @@ import pytest
 
 from tests.align.test_constraint_parser import LOCAL, PRIVATE, REALTIME, RUN, TIME_OF_DAY, UNIX, S, trace
 from traceconv.align import align
-from traceconv.align.constraint_parser import Constraints
-from traceconv.align.input_warnings import zone_behind, zone_text
+from traceconv.align.constraints import Constraints
+from traceconv.align.placement import zone_behind, zone_text
 from traceconv.merging.traces import merge_traces
 from traceconv.model.clocks import ClockSnapshot, LocalTime, Provenance
 from traceconv.model.trace import Trace

@@ -23,18 +23,13 @@ from tests.benchmarks.alignment.one_host_trials import (
 )
 from tests.benchmarks.alignment.simulate import Shape, Truth, inner, outer, run
 from tests.benchmarks.alignment.trials import recorded
-from traceconv.align import Alignment, Policy, align, containment, other_processes
-from traceconv.align.activity import set_clock
-from traceconv.align.activity_likelihood import Samples
-from traceconv.align.causality import believed, causality
-from traceconv.align.checks import Rule
-from traceconv.align.constraint_parser import Constraints
+from traceconv.align import Alignment, Policy, align, containment
+from traceconv.align.activity import Samples, set_clock
+from traceconv.align.causality import Rule, believed, causality
+from traceconv.align.constraints import Constraints, NameMap
 from traceconv.align.estimate import Events
-from traceconv.align.geometry import Line
-from traceconv.align.inputs import Inputs
-from traceconv.align.names import NameMap
-from traceconv.align.placed import Placed
-from traceconv.align.robust import hidden_step
+from traceconv.align.geometry import Line, hidden_step
+from traceconv.align.inputs import Inputs, Placed
 from traceconv.api import merge, read
 from traceconv.errors import AlignmentError, AmbiguousAlignment, UnrelatedClocks, UnverifiedAlignment
 from traceconv.model.builder import Builder
@@ -137,13 +132,13 @@ def test_calls_that_end_behind_their_operators_are_of_their_process(seed: int, s
 def test_clocks_that_are_not_known_exactly_tell_no_calls_apart(
     bound_ns: int, apart: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    known = other_processes.with_others_apart
+    known = containment.with_others_apart
 
     def less_known(inputs: Inputs, placed: Placed, names: NameMap) -> Placed:
         maps = {key: replace(one, bound_ns=bound_ns if key[0] else 0) for key, one in placed.maps.items()}
         return known(inputs, replace(placed, maps=maps), names)
 
-    monkeypatch.setattr(other_processes, "with_others_apart", less_known)
+    monkeypatch.setattr(containment, "with_others_apart", less_known)
     assert bool(align(log_of_two(0)[0]).others) == apart
 
 

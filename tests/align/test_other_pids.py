@@ -10,10 +10,9 @@ import pytest
 
 from tests.align.pairs import TRUTH, private
 from tests.benchmarks.alignment.simulate import Shape, inner, outer, run
-from traceconv.align import Alignment, Policy, align, contradictions, duration_placement, estimates
-from traceconv.align.estimate import Events
+from traceconv.align import Alignment, Policy, align, comparison, duration_layout
+from traceconv.align.estimate import Events, PairEstimate
 from traceconv.align.inputs import gathered, of_other_pids
-from traceconv.align.pairs import PairEstimate
 from traceconv.errors import UnrelatedClocks
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import REALTIME, ClockDomain, ClockSnapshot, Run, Zero
@@ -61,7 +60,7 @@ def pairs_of(found: Alignment) -> dict[frozenset[str], tuple[object, ...]]:
 def compared_all(traces: Sequence[Trace], policy: Policy, monkeypatch: pytest.MonkeyPatch) -> Alignment:
     """The alignment where no pair is left out by pids."""
     with monkeypatch.context() as patch:
-        for module in (estimates, contradictions, duration_placement):
+        for module in (comparison, duration_layout):
             patch.setattr(module, "of_other_pids", lambda *_: False)
         return align(traces, policy=policy)
 
@@ -132,18 +131,18 @@ def test_of_many_those_that_are_certain_of_another_one_are_not_compared(
     traces = job([None] * 4)
     traces = [*traces[:4], *(traces[:3:-1] if turned else traces[4:])]
     compared = []
-    estimate = estimates.estimate_pair
+    estimate = comparison.estimate_pair
 
     def counted(*args: Any) -> PairEstimate | None:
         compared.append(args[:2])
         return estimate(*args)
 
-    monkeypatch.setattr(estimates, "estimate_pair", counted)
+    monkeypatch.setattr(comparison, "estimate_pair", counted)
     found = align(traces)
     assert [line.verdict for line in found.receipt] == ["ok"] * 8
     assert all(abs(line.offset_ns - found.receipt[4].offset_ns) < 10**5 for line in found.receipt[4:])
     assert len(compared) == (10 if turned else 4)
-    monkeypatch.setattr(estimates, "of_other_events", lambda *_: False)
+    monkeypatch.setattr(comparison, "of_other_events", lambda *_: False)
     every = align(traces)
     assert len(every.receipt) == 8
     assert [line.verdict for line in every.receipt] == [line.verdict for line in found.receipt]

@@ -24,12 +24,10 @@ from tests import GROWTH_S
 from tests.golden import ROOT
 from traceconv import cli
 from traceconv.align import Policy, align
-from traceconv.align.causality import believed, causality
-from traceconv.align.checks import Causality, Rule
+from traceconv.align.causality import Causality, Rule, believed, causality
 from traceconv.align.collective_matching import Matched, match_collectives
 from traceconv.align.collectives import Occurrences
-from traceconv.align.report import SCHEMA
-from traceconv.align.report_html import page
+from traceconv.align.report import SCHEMA, page
 from traceconv.api import read
 from traceconv.check.chrome_text import load_schema
 from traceconv.errors import InconsistentClocks, TraceconvError, UnverifiedAlignment

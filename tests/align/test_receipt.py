@@ -12,9 +12,9 @@ from tests.align.pairs import TRUTH, recordings, trace_of
 from tests.align.test_hosts import MS, NOW, SECOND, log, profile
 from tests.benchmarks.alignment.simulate import Shape
 from traceconv.align import Alignment, Policy, ReceiptLine, align
-from traceconv.align.constraint_parser import parse_constraints
+from traceconv.align.constraints import parse_constraints
 from traceconv.align.estimate import Events
-from traceconv.align.input_warnings import NoOverlap
+from traceconv.align.placement import NoOverlap
 from traceconv.align.receipt import warned
 from traceconv.cli.results import receipt_blocks, receipt_cells, receipt_table
 from traceconv.merging.traces import merge_traces

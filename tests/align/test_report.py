@@ -17,12 +17,12 @@ import pytest
 from tests.align.pairs import TRUTH, private, recordings, trace_of
 from tests.benchmarks.alignment.simulate import BentTruth, S, Shape, inner, outer, run, slewed
 from tests.golden import ROOT
-from traceconv.align import Alignment, Policy, align, report_html
+from traceconv.align import Alignment, Policy, align
+from traceconv.align import report as reports
 from traceconv.align.causality import causality
 from traceconv.align.estimate import Method
 from traceconv.align.geometry import Chain
-from traceconv.align.report import SCHEMA, document, refusal_document, rendered
-from traceconv.align.report_html import Axis, page, time_axis
+from traceconv.align.report import SCHEMA, Axis, document, page, refusal_document, rendered, time_axis
 from traceconv.api import read
 from traceconv.check.chrome_text import load_schema
 from traceconv.errors import AlignmentError, AmbiguousAlignment, UnrelatedClocks, UsageError
@@ -419,7 +419,7 @@ def test_no_text_of_a_report_is_markup(report: Json) -> None:
     assert "49&amp;" not in text
     for key in ("file", "format", "description", "reason"):
         assert f"&lt;script&gt;{key}&lt;/script&gt;{{{{ 7 * 7 }}}}&amp;&#34;&#39;" in text
-    templates = list(Path(report_html.__file__).parent.glob("*.j2"))
+    templates = list(Path(reports.__file__).parent.glob("*.j2"))
     assert len(templates) == 2
     assert not [path for path in templates if "safe" in path.read_text(encoding="utf-8")]
 
@@ -432,8 +432,8 @@ def test_a_move_of_decades_is_told_as_a_time_of_day() -> None:
     zeros = [one["clocks"][0]["zero_at"] for one in report["inputs"]]
     assert zeros == ["2026-10-01 12:17:06 UTC", None]
     assert "its zero is 2026-10-01 12:17:06 UTC" in page(report)
-    assert report_html._shift(-zero) == "−20727 d 12 h"
-    assert report_html._shift(1_500_000) == "+1.5 ms"
+    assert reports._shift(-zero) == "−20727 d 12 h"
+    assert reports._shift(1_500_000) == "+1.5 ms"
 
 
 @pytest.mark.parametrize("verdict", Verdict)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from traceconv.align.robust import median, quantile
+from traceconv.align.geometry import median, quantile
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 4, 17, 100, 401])

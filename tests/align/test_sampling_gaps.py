@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 from tests.benchmarks.alignment.simulate import MS, US, S, Shape, Truth, as_samples, interrupted, outer, run
 from tests.benchmarks.alignment.trials import watched_pair, watched_trial
+from traceconv.align.constraints import NameMap
 from traceconv.align.estimate import Estimate, Method, SampledThreads
-from traceconv.align.estimators import estimate_pair
+from traceconv.align.evidence import estimate_pair
 from traceconv.align.features import sampled_threads
 from traceconv.align.geometry import F64
-from traceconv.align.names import NameMap
 from traceconv.align.sampling_gaps import align_interruptions
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import ClockDomain, ClockMap, Step, Verdict, Zero

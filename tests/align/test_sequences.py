@@ -15,14 +15,13 @@ from tests.benchmarks.alignment.sequences import row
 from tests.benchmarks.alignment.simulate import MS, US, S, Shape, Truth, inner, outer, run
 from tests.benchmarks.alignment.trials import equal_layers_pair, replayed_pair, short_pair, short_trial
 from tests.golden import ROOT, Case
+from traceconv.align.candidates import _counted, _transformed
+from traceconv.align.constraints import NameMap
 from traceconv.align.estimate import Events, Prior
 from traceconv.align.features import shared_work
-from traceconv.align.geometry import Line
+from traceconv.align.geometry import Line, margin_of, null_margin
 from traceconv.align.iterations import correlation_within_iterations
 from traceconv.align.matching import Matcher, Pairs
-from traceconv.align.names import NameMap
-from traceconv.align.robust import margin_of, null_margin
-from traceconv.align.sequence_candidates import _counted, _transformed
 from traceconv.align.sequences import LEAST_MARGIN, align_sequences
 from traceconv.model.clocks import Verdict
 

@@ -15,7 +15,7 @@ from tests import oracle
 from tests.golden import ROOT
 from tests.oracle.fixtures import OpenTrace
 from traceconv import reading
-from traceconv.align.constraint_parser import Constraints
+from traceconv.align.constraints import Constraints
 from traceconv.answers.windows import OUTSIDE, trimmed
 from traceconv.api import Output, read
 from traceconv.cli import cli

@@ -2,12 +2,12 @@
 
 The steps; each takes the result of the step before it:
 
-    gathered            the clocks of all inputs, with what files and user say of them  (inputs, constraints)
+    gathered            the clocks of all inputs, with what files and user say of them  (inputs, statements)
     with_hosts_related  how the clocks of hosts differ, by collectives of their ranks   (collective_hosts)
-    estimates           what the events say about each two clocks                       (estimates, estimators)
-    decide              where each clock lies, or a refusal, by all that is known       (decide, contradictions)
+    estimates           what the events say about each two clocks                       (comparison, evidence)
+    decide              where each clock lies, or a refusal, by all that is known       (decision)
     place               what the user moves, what has no times, totals                  (placement)
-    receipt             how each was placed and how sure that is, for people            (receipt, messages)
+    receipt             how each was placed and how sure that is, for people            (receipt)
 
 Evidence, from the surest: the same clock; what the files themselves say (snapshots); what the user says; what the
 events say. Each is an edge of the clock graph or a correction of the times. Without evidence there is no output: a
@@ -21,19 +21,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 
-from traceconv.align.constraint_parser import NO_CONSTRAINTS, Constraints
+from traceconv.align.constraints import NO_CONSTRAINTS, Constraints
 from traceconv.align.domains import Key
-from traceconv.align.duplicates import warnings_of_duplicates
 from traceconv.align.identity import identified, viewed
-from traceconv.align.input_warnings import (
+from traceconv.align.inputs import Inputs, Placed, Policy, gathered, related_maps, warnings_of_duplicates
+from traceconv.align.placement import (
     NoOverlap,
+    place,
     warnings_of_jobs,
     warnings_of_no_overlap,
     warnings_of_unnamed_hosts,
 )
-from traceconv.align.inputs import Inputs, Policy, gathered
-from traceconv.align.placed import Placed, related_maps
-from traceconv.align.placement import place
 from traceconv.align.receipt import Alignment, ReceiptLine, moved_ns, receipt_line
 from traceconv.model.clocks import ClockMap
 from traceconv.model.trace import Trace
@@ -65,11 +63,10 @@ def align(
     inputs = gathered(traces, constraints)
     if policy.estimate and len(traces) > 1:
         from traceconv.align.collective_hosts import with_hosts_related
-        from traceconv.align.contradictions import doubted
-        from traceconv.align.decide import decide
-        from traceconv.align.device_skew import allowed_for, skews_of
-        from traceconv.align.estimates import estimates
-        from traceconv.align.other_processes import with_others_apart
+        from traceconv.align.comparison import doubted, estimates
+        from traceconv.align.containment import with_others_apart
+        from traceconv.align.decision import decide
+        from traceconv.align.devices import allowed_for, skews_of
 
         inputs = replace(inputs, skews=skews_of(inputs))
         inputs = with_hosts_related(inputs, leave_contradictions=policy.on_ambiguous == "best")
@@ -79,7 +76,7 @@ def align(
     else:
         placed = place(inputs, Placed(related_maps(inputs, inputs.graph)), policy)
         if policy.estimate and any(trace.sources[0].marks.launches for trace in traces):
-            from traceconv.align.device_skew import allowed_for, skews_of
+            from traceconv.align.devices import allowed_for, skews_of
 
             inputs = replace(inputs, skews=skews_of(inputs))
             placed = allowed_for(inputs, placed)

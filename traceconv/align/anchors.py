@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from traceconv.align.constraint_parser import Anchor, EventPoint, Point
+from traceconv.align.constraints import Anchor, EventPoint, Point
 from traceconv.align.domains import ClockWarning, Key, is_definition, main_clock, spans
 from traceconv.align.geometry import line_through
 from traceconv.align.wording import listed
@@ -206,16 +206,7 @@ def _one_for_each_instant(group: Sequence[Instant]) -> list[Instant]:
 
 
 def _relations(traces: Sequence[Trace], group: Sequence[Instant], *, drifts: bool) -> tuple[Relation, Relation]:
-    """Return the relations of two clocks by their anchors.
-
-    Args:
-        traces: the inputs.
-        group: all anchors of the two clocks.
-        drifts: whether the clocks may have a drift that is not stated.
-
-    Raises:
-        InconsistentClocks: the anchors contradict each other.
-    """
+    """Return the relations of two clocks by their anchors."""
     domains = group[0].domains(traces)
     drifts = drifts and not any(domain.synthetic for domain in domains)
     if len(group) > 1:
@@ -329,11 +320,7 @@ def far_away(traces: Sequence[Trace], instants: Sequence[Instant]) -> Iterator[C
 def _checked(
     traces: list[Trace], relations: Sequence[Relation], instant: Instant
 ) -> tuple[list[Trace], list[ClockWarning]]:
-    """Check an anchor against the files; drop assumptions of importers that contradict it. Raises InconsistentClocks.
-
-    Returns:
-        The inputs without these assumptions, and a warning for each.
-    """
+    """Check an anchor against the files; drop assumptions of importers that contradict it."""
     one, other = instant.domains(traces)
     stated = ClockSnapshot(one, instant.ts, other, instant.other_ts, instant.within_ns, "")
     sure = [without_guesses(trace) for trace in traces]

@@ -9,18 +9,18 @@ from itertools import combinations, islice
 from shlex import quote
 from typing import TYPE_CHECKING
 
-from traceconv.align.constraint_parser import NO_CONSTRAINTS, Constraints
-from traceconv.align.constraints import moved_by_user
+from traceconv.align.constraints import NO_CONSTRAINTS, Constraints
 from traceconv.align.domains import Key, spans, timed_clocks, zone_option
 from traceconv.align.inputs import ClockInput, HostsApart, Inputs, gathered
 from traceconv.align.placement import one_machine_advice
+from traceconv.align.statements import moved_by_user
 from traceconv.align.wording import quoted
 from traceconv.families.registry import importer_class
 from traceconv.model.clocks import REALTIME, ClockDomain, ClockMap, Run, Zero
 from traceconv.model.trace import Trace
 
 if TYPE_CHECKING:
-    from traceconv.align.device_skew import Behind
+    from traceconv.align.devices import Behind
 
 #: Up to this many inputs, all pairs are listed; beyond it, only those with the first one.
 _MOST_PAIRED = 16
@@ -94,7 +94,7 @@ def survey(traces: Sequence[Trace], constraints: Constraints = NO_CONSTRAINTS) -
         UsageError: a constraint does not fit its input.
     """
     from traceconv.align.collective_hosts import with_hosts_related
-    from traceconv.align.device_skew import devices_behind, skews_of
+    from traceconv.align.devices import devices_behind, skews_of
 
     inputs = gathered(traces, constraints)
     inputs = with_hosts_related(replace(inputs, skews=skews_of(inputs)), leave_contradictions=True)

@@ -18,7 +18,7 @@ from types import MappingProxyType
 
 import numpy as np
 
-from traceconv.align.collective_order import WALL_CLOCKS_AGREE_NS, ByOrder, Unsettled, ordered_collectives
+from traceconv.align.collective_matching import WALL_CLOCKS_AGREE_NS, ByOrder, Unsettled, ordered_collectives
 from traceconv.align.collectives import (
     Mask,
     Occurrences,
@@ -28,11 +28,19 @@ from traceconv.align.collectives import (
     one_sided_collectives,
     recorded_collectives,
 )
-from traceconv.align.host_ends import Ends, EndsOfTwo, ends_of_two
-from traceconv.align.host_intervals import HostIntervals, host_intervals
-from traceconv.align.host_lines import NO_TIME, HostLines, lines_of_hosts, map_of_host
+from traceconv.align.domains import called
+from traceconv.align.host_clocks import (
+    NO_TIME,
+    Ends,
+    EndsOfTwo,
+    HostIntervals,
+    HostLines,
+    ends_of_two,
+    host_intervals,
+    lines_of_hosts,
+    map_of_host,
+)
 from traceconv.align.inputs import HostsApart, Inputs
-from traceconv.align.machines import called
 from traceconv.align.wording import counted, listed
 from traceconv.errors import AlignmentError, AmbiguousAlignment, InconsistentClocks, UnverifiedAlignment
 from traceconv.model.clocks import HOSTS_DRIFT, IN_STEP, ClockDomain, ClockMap, Provenance, Step, Verdict
@@ -172,13 +180,7 @@ def _with_hosts_related(
     *,
     leave_contradictions: bool = False,
 ) -> Inputs:
-    """Return the inputs as `with_hosts_related` does.
-
-    Args:
-        inputs: the clocks.
-        roughly: the --offset of each host for which it is a correction of its times.
-        leave_contradictions: as there.
-    """
+    """Return the inputs as `with_hosts_related` does."""
     hosts = _hosts(inputs)
     if len(hosts) < 2:
         return inputs
@@ -272,15 +274,7 @@ def _may_be_one(records: Occurrences, pair: Unsettled, host_of: I64, islands: Ma
 
 
 def _placed(records: Occurrences, which: ByOrder, host_of: I64, spans: I64, room: I64) -> PlacedHosts:
-    """Return the placements of the wall clocks of hosts from matched collectives.
-
-    Args:
-        records: the collectives of their ranks, on the wall clocks of the hosts.
-        which: the matched collectives in which all wait for all.
-        host_of: the host of each input.
-        spans: the first and the last time recorded on each host, ns.
-        room: how far off each host may be by an option, ns.
-    """
+    """Return the placements of the wall clocks of hosts from matched collectives."""
     every = joined_numbers(which.matches, one_sided_collectives(records))
     columns = columns_of_hosts(every, host_of[every.input], spans.shape[1])
     part = columns[0][: which.matches.number[-1] + 1] < NO_TIME
@@ -309,17 +303,7 @@ def _island(
     host_of: I64,
     spans: I64,
 ) -> PlacedHosts:
-    """Return the placements of the wall clocks of the hosts of an island.
-
-    Args:
-        every: all matched records: first collectives in which all wait for all, then those with one-sided bounds.
-        which: the matches in which all wait for all.
-        columns: the last entry and the first exit of each host, by collective, ns.
-        part: whether each host took part in each collective of `which`.
-        used: the hosts of the island, in order.
-        host_of: the host of each input.
-        spans: the first and the last time recorded on each host, ns.
-    """
+    """Return the placements of the wall clocks of the hosts of an island."""
     stated, exact = (
         columns_of_hosts(records, host_of[every.input], spans.shape[1])
         for records in (every.without_skews, every.exact)
@@ -356,13 +340,6 @@ def _uneven_pair(
     """Return the first two hosts whose ends are not those of one job with even clocks, as in `PlacedHosts.uneven`.
 
     The second result is how far the first or the last few ends of any two are off, ns.
-
-    Args:
-        matches: the matches in which all wait for all.
-        left: the first exit of each host, by collective, ns.
-        part: whether each host took part.
-        used: the hosts of the island.
-        lines: their lines, with the pairs that they rest on.
     """
     kinds = np.zeros(len(part), np.int64)
     kinds[matches.number] = matches.group * (int(np.max(matches.what)) + 1) + matches.what
@@ -463,11 +440,7 @@ def _spans(inputs: Inputs, hosts: Sequence[ClockDomain]) -> I64:
 
 
 def _islands(part: Mask) -> Iterator[I64]:
-    """Yield the hosts of each island of two or more hosts.
-
-    Args:
-        part: whether each host took part in each collective.
-    """
+    """Yield the hosts of each island of two or more hosts."""
     joined = part.T.astype(np.int64) @ part >= _LEAST
     left = np.ones(len(joined), bool)
     for first in range(len(joined)):
@@ -483,12 +456,6 @@ def _overlapping(part: Mask, entered: I64, left: I64, room: I64) -> Iterator[I64
     """Yield the hosts of each island, split so that the recordings of its hosts overlap by their wall clocks.
 
     Recordings that do not overlap may be of different runs.
-
-    Args:
-        part: whether each host took part in each collective.
-        entered: the last entry of each host, by collective, ns.
-        left: the first exit, likewise.
-        room: how far off each host may be by an option, ns.
     """
     for used in _islands(part):
         first = np.where(part[:, used], entered[:, used], NO_TIME).min(axis=0) - room[used]
@@ -505,14 +472,7 @@ def _overlapping(part: Mask, entered: I64, left: I64, room: I64) -> Iterator[I64
 def _contradiction(
     inputs: Inputs, records: Occurrences, host_of: I64, wrong: Sequence[tuple[int, int, int]]
 ) -> InconsistentClocks:
-    """Return the error for collectives of two hosts that contradict each other.
-
-    Args:
-        inputs: the clocks.
-        records: the matched collectives.
-        host_of: the host of each input.
-        wrong: the collectives, as in `PlacedHosts.contradicting`.
-    """
+    """Return the error for collectives of two hosts that contradict each other."""
     named: list[str] = []
     used: set[int] = set()
     for number, host, other in wrong:
@@ -541,16 +501,7 @@ def _contradiction(
 def _uneven(
     inputs: Inputs, records: Occurrences, host_of: I64, one: int, other: int, found: EndsOfTwo, common: I64
 ) -> AlignmentError:
-    """Return the error for two hosts whose ends are not those of one job with clocks that run evenly.
-
-    Args:
-        inputs: the clocks.
-        records: the matched collectives.
-        host_of: the host of each input.
-        one, other: the hosts.
-        found: what the ends show.
-        common: the numbers of the compared collectives, in order.
-    """
+    """Return the error for two hosts whose ends are not those of one job with clocks that run evenly."""
     inputs_of = [np.unique(records.input[host_of[records.input] == host]).tolist() for host in (one, other)]
     files = tuple(inputs.traces[index].sources[0].name for index in sorted({*inputs_of[0], *inputs_of[1]}))
     hint = "--on-ambiguous best keeps all clocks, and marks them"

@@ -1,27 +1,396 @@
-"""Match the collectives that several ranks recorded, on trace time, for checks, flows and reports."""
+"""Match the collectives of two ranks that have no sequence numbers.
+
+The ranks of a group run the same collectives in the same order. But one recording may start some collectives later than
+another one, and training repeats its steps. So each shift between the two sequences that leaves half of them in common
+is tried.
+
+If the clocks are related, the right shift is the only one at which all collectives are possible as drawn. If there is
+none, but both sequences are equal, the clocks are wrong if some offset makes all collectives possible. If no offset
+does, the pair is odd: records are missing in between, or a clock was set.
+
+For two hosts, the right shift is the only one that is possible with any offset of the clocks. If several shifts, a step
+apart, are possible, the wall clocks decide, if they agree to less than half a step. If none is possible, but both
+sequences are equal and the wall clocks agree to less than half a step, the match is certain, and the collectives
+contradict each other.
+
+If the sequences of two ranks differ, as with asynchronous calls or missing records, the sequence of each kind and size
+is matched by itself.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from traceconv.align.collective_order import Odd, ordered_collectives
 from traceconv.align.collectives import (
+    Impossible,
     Occurrences,
     Terms,
     joined_numbers,
     numbered_collectives,
+    of_several_ranks,
     one_sided_collectives,
     recorded_collectives,
 )
+from traceconv.align.host_clocks import can_agree
+from traceconv.model.clocks import SLEWED_DRIFT
+from traceconv.model.columns import I64
 from traceconv.model.stated_collectives import Side
 from traceconv.model.trace import Trace
 
 if TYPE_CHECKING:
     from traceconv.align.receipt import Alignment
+
+
+# -- Match the collectives of two ranks that have no sequence numbers ------------------------------------------------
+
+#: Where several shifts are possible, the wall clocks of hosts are assumed to agree within this, ns: NTP does better.
+WALL_CLOCKS_AGREE_NS = 10 * 10**6
+#: The fewest collectives for a match, since fewer fit by chance, and the fewest that show that a shift is wrong.
+_LEAST, _LEAST_TRIED = 8, 4
+#: To limit time: of each shift this many collectives are tried first; then all of them, until this many shifts fit: the
+#: right one, and those a step before and after it.
+_TRIED_FIRST, _MOST_SHIFTS = 32, 3
+#: The fewest collectives before and after the instant at which a clock was set, since fewer fit by chance.
+_LEAST_CHUNK = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Shift:
+    """A shift between the sequences of collectives of two ranks.
+
+    Attributes:
+        by: the position in the first sequence of the start of the other.
+        count: the number of collectives in common.
+        least, most: the limits of the offset of the first clock against the other, ns.
+    """
+
+    by: int
+    count: int
+    least: int = 0
+    most: int = 0
+
+    @property
+    def apart(self) -> int:
+        """The approximate offset between the clocks, as a distance, ns."""
+        return abs(self.least + self.most) // 2
+
+    def of(self, one: I64, other: I64) -> tuple[I64, I64]:
+        """Return the matched rows of both ranks."""
+        begin = max(self.by, 0)
+        return one[begin : begin + self.count], other[begin - self.by : begin - self.by + self.count]
+
+
+@dataclass(frozen=True, slots=True)
+class Unsettled:
+    """Two inputs of different hosts whose collectives cannot be matched for certain.
+
+    Attributes:
+        inputs: the numbers of the inputs.
+        several: whether they fit at several offsets; else they fit at none.
+    """
+
+    inputs: tuple[int, int]
+    several: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Odd:
+    """Two ranks with equal sequences that fit neither as drawn, nor with an offset, nor with a shift.
+
+    Attributes:
+        wrong: the collectives that are impossible as drawn if the nth of one rank is the nth of the other.
+        set_by_ns: the approximate step of one of their clocks, if a single step explains it; else None.
+    """
+
+    wrong: Impossible
+    set_by_ns: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ByOrder:
+    """The matches of collectives without sequence numbers.
+
+    Attributes:
+        matches: the certain matches.
+        by_wall_clocks: whether wall clocks had to decide any of them.
+        unsettled: the pairs of inputs without a certain match.
+        odd: pairs of ranks whose records fit in no way.
+    """
+
+    matches: Occurrences
+    by_wall_clocks: bool = False
+    unsettled: tuple[Unsettled, ...] = ()
+    odd: tuple[Odd, ...] = ()
+
+
+def ordered_collectives(records: Occurrences, host: I64, *, drawn: bool = False) -> ByOrder:
+    """Match the collectives without sequence numbers, where it is certain.
+
+    Args:
+        records: the records of the ranks.
+        host: the host of each record; the clocks of one host are related within their bounds.
+        drawn: whether the clocks of all hosts are taken to agree, so that contradictions are found.
+    """
+    without = np.flatnonzero(records.seq < 0)
+    order = without[np.lexsort((records.start[without], records.rank[without], records.group[without]))]
+    records, host = records.where(order), host[order]
+    rows: list[I64] = [np.zeros(0, np.int64)]
+    number: list[I64] = [np.zeros(0, np.int64)]
+    by_wall_clocks, unsettled, odd = False, dict[Unsettled, None](), list[Odd]()
+    for group in _parts(np.arange(len(order)), records.group):
+        reference, *others = _reference_first(records, _parts(group, records.rank))
+        rows, number = [*rows, reference], [*number, reference]
+        for mine in others:
+            for pair in _pairs(records, reference, mine, bool(host[mine[0]] == host[reference[0]]), drawn):
+                rows, number = [*rows, pair.other], [*number, pair.one]
+                by_wall_clocks |= pair.by_wall_clocks
+                unsettled |= dict.fromkeys(pair.unsettled)
+                odd += pair.odd
+    matched = of_several_ranks(records.where(np.concatenate(rows)).numbered(np.concatenate(number)))
+    return ByOrder(matched, by_wall_clocks, tuple(unsettled), tuple(odd))
+
+
+@dataclass(frozen=True, slots=True)
+class _Pair:
+    """The match of two ranks."""
+
+    one: I64
+    other: I64
+    by_wall_clocks: bool = False
+    unsettled: tuple[Unsettled, ...] = ()
+    odd: tuple[Odd, ...] = ()
+
+
+_NOTHING = _Pair(np.zeros(0, np.int64), np.zeros(0, np.int64))
+
+
+def _parts(rows: I64, values: I64) -> list[I64]:
+    """Split rows into groups of equal values, in order of the values."""
+    return np.split(rows, np.flatnonzero(np.diff(values[rows])) + 1) if len(rows) else []
+
+
+def _reference_first(records: Occurrences, ranks: list[I64]) -> list[I64]:
+    """Return the rows of each rank; the first rank is the reference that all others are matched with.
+
+    The reference has the most frequent sequence, and contradicts the median of these ranks least often, so that a
+    single odd rank does not prevent the match of the others.
+    """
+    did = [records.what[rows].tobytes() for rows in ranks]
+    (most, _), *_ = Counter(did).most_common(1)
+    same = [number for number, what in enumerate(did) if what == most]
+    start, end, within = (
+        np.array([column[ranks[at]] for at in same]) for column in (records.start, records.end, records.bound)
+    )
+    middle = len(same) // 2
+    late = start - np.sort(end, axis=0)[middle] > within
+    early = np.sort(start, axis=0)[middle] - end > within
+    first = same[int(np.argmin(np.count_nonzero(late | early, axis=1)))]
+    return [ranks[first], *ranks[:first], *ranks[first + 1 :]]
+
+
+def _pairs(records: Occurrences, one: I64, other: I64, of_one_host: bool, drawn: bool) -> Iterator[_Pair]:
+    """Yield the matches of two ranks: of their whole sequences, or of the sequence of each kind and size."""
+    pair = _as_drawn(records, one, other, of_one_host) if of_one_host or drawn else _of_two_hosts(records, one, other)
+    yield pair
+    if len(pair.one) or pair.odd:
+        return
+    by_what = (rows[np.argsort(records.what[rows], kind="stable")] for rows in (one, other))
+    ones, others = ({int(records.what[rows[0]]): rows for rows in _parts(every, records.what)} for every in by_what)
+    for what in sorted(ones.keys() & others.keys()) if len(ones) > 1 or len(others) > 1 else ():
+        mine, its = ones[what], others[what]
+        if of_one_host or drawn:
+            part = _as_drawn(records, mine, its, of_one_host)
+            yield part if _happened(records, part.one, part.other) else _NOTHING
+        else:
+            yield _of_two_hosts(records, mine, its)
+
+
+def _as_drawn(records: Occurrences, one: I64, other: I64, of_one_host: bool) -> _Pair:
+    """Match two ranks whose clocks are related.
+
+    With other offsets, other shifts would be possible. So unless the clocks are of one host, only the match of the nth
+    with the nth is accepted.
+    """
+    same = _did_the_same(records, one, other)
+    if same and _happened(records, one, other):
+        return _Pair(one, other)
+    shifts = possible_shifts(records, one, other, drawn=True)
+    if len(shifts) == 1 and shifts[0].count >= _LEAST_TRIED and of_one_host:
+        return _Pair(*shifts[0].of(one, other))
+    if shifts or not same:
+        return _NOTHING
+    # The limits of the offset at which each collective is possible.
+    bound = records.bound[one] + records.bound[other]
+    least, most = records.start[one] - records.end[other] - bound, records.end[one] - records.start[other] + bound
+    if np.max(least) <= np.min(most):
+        return _Pair(one, other)
+    wrong = records.where(np.concatenate((one, other))).numbered(np.tile(np.arange(len(one)), 2)).impossible()
+    return replace(_NOTHING, odd=(Odd(wrong, _set_in_between(least, most)),))
+
+
+def _happened(records: Occurrences, one: I64, other: I64) -> bool:
+    """Return whether all matched rows of two ranks are possible as drawn."""
+    within = records.bound[one] + records.bound[other]
+    apart = np.maximum(records.start[one] - records.end[other], records.start[other] - records.end[one])
+    return bool(np.all(apart <= within))
+
+
+def _set_in_between(least: I64, most: I64) -> int | None:
+    """Return the approximate step by which a clock was set, if a single step makes all collectives possible; else None.
+
+    All collectives before the step fit with one offset, all after it with another one.
+    """
+    first = np.maximum.accumulate(least), np.minimum.accumulate(most)
+    last = np.maximum.accumulate(least[::-1])[::-1], np.minimum.accumulate(most[::-1])[::-1]
+    fit = (first[0] <= first[1])[:-1] & (last[0] <= last[1])[1:]
+    fit[: _LEAST_CHUNK - 1] = fit[len(fit) - _LEAST_CHUNK + 1 :] = False
+    steps = np.flatnonzero(fit)
+    if not len(steps):
+        return None
+    step = int(steps[len(steps) // 2])
+    before, after = (int(part[0][at]) + int(part[1][at]) for part, at in ((first, step), (last, step + 1)))
+    return abs(before - after) // 2
+
+
+def _of_two_hosts(records: Occurrences, one: I64, other: I64) -> _Pair:
+    """Match two ranks whose clocks are related by wall clocks of two hosts only."""
+    shifts = possible_shifts(records, one, other)
+    shift, settled = _chosen(shifts, records, one, other)
+    if shift is None and all(each.by for each in shifts) and _is_certain(records, one, other):
+        return _Pair(one, other)
+    if shift is not None:
+        return _Pair(*shift.of(one, other), by_wall_clocks=settled)
+    if not _is_open(records, one, other, shifts):
+        return _NOTHING
+    both = int(records.input[one[0]]), int(records.input[other[0]])
+    return replace(_NOTHING, unsettled=(Unsettled(both, len(shifts) > 1),))
+
+
+def _is_open(records: Occurrences, one: I64, other: I64, shifts: list[Shift]) -> bool:
+    """Return whether two ranks recorded enough collectives, but their match is not certain.
+
+    False if both sequences are equal and the match of the nth with the nth is certain to be impossible: then the check
+    of the drawn times reports it.
+    """
+    if min(len(one), len(other)) < _LEAST or not _did_the_same(records, one, other):
+        return min(len(one), len(other)) >= _LEAST
+    others = [shift for shift in shifts if shift.by]
+    return bool(others if len(others) < len(shifts) else possible_shifts(records, one, other, drawn=True))
+
+
+def _is_certain(records: Occurrences, one: I64, other: I64) -> bool:
+    """Return whether the nth of one rank is certainly the nth of the other, though they contradict each other.
+
+    Both sequences must be equal; and either no other shift makes them equal, or each exit is less than half a step from
+    that of the other rank, as on hosts whose wall clocks agree.
+    """
+    count = len(one)
+    if count < _LEAST or not _did_the_same(records, one, other):
+        return False
+    step = _period(records.what[one].tolist())
+    if 2 * step > count:
+        return True
+    longest = min(int(np.min(records.end[rows[step:]] - records.end[rows[:-step]])) for rows in (one, other))
+    apart = np.abs(records.end[one] - records.end[other])
+    agree = 2 * int(np.sum(apart <= WALL_CLOCKS_AGREE_NS)) >= count
+    return agree and longest > 2 * max(WALL_CLOCKS_AGREE_NS, int(np.max(apart)))
+
+
+def _period(values: list[int]) -> int:
+    """Return the period of a sequence; its length if it does not repeat."""
+    border = [0] * len(values)  # for each prefix: the length of its longest border
+    for at in range(1, len(values)):
+        length = border[at - 1]
+        while length and values[at] != values[length]:
+            length = border[length - 1]
+        border[at] = length + (values[at] == values[length])
+    return len(values) - border[-1]
+
+
+def _did_the_same(records: Occurrences, one: I64, other: I64) -> bool:
+    """Return whether two ranks have equal sequences."""
+    return np.array_equal(records.what[one], records.what[other])
+
+
+def possible_shifts(records: Occurrences, one: I64, other: I64, *, drawn: bool = False) -> list[Shift]:
+    """Return the shifts at which all collectives are possible, those of the least offset first.
+
+    Args:
+        records: the records of the ranks.
+        one: the rows of the first rank, in order.
+        other: the rows of the other rank, in order.
+        drawn: whether to allow no offset and no drift.
+    """
+    least = max(1 if drawn else _LEAST_TRIED, (min(len(one), len(other)) + 1) // 2)
+    by = np.arange(least - len(other), len(one) - least + 1)
+    first = np.maximum(by, 0)
+    count = np.minimum(len(one), by + len(other)) - first
+    if not len(by):
+        return []
+    tried = first[:, None] + (np.linspace(0, 1, _TRIED_FIRST) * (count - 1)[:, None]).astype(np.int64)
+    low, high, same = _offsets(records, one[tried], other[tried - by[:, None]], drawn)
+    fit = np.flatnonzero(same & (low <= high))
+    shifts: list[Shift] = []
+    for at in fit[np.argsort(np.abs(low[fit] + high[fit]), kind="stable")].tolist():
+        shift = Shift(int(by[at]), int(count[at]))
+        mine, its = shift.of(one, other)
+        lows, highs, equal = _offsets(records, mine[None], its[None], drawn)
+        if equal[0] and lows[0] <= highs[0] and (drawn or _agree(records, mine, its, int(lows[0] + highs[0]) // 2)):
+            shifts.append(replace(shift, least=int(lows[0]), most=int(highs[0])))
+            if len(shifts) >= _MOST_SHIFTS:
+                break
+    return shifts
+
+
+def _agree(records: Occurrences, one: I64, other: I64, ahead: int) -> bool:
+    """Return whether all matched rows are possible with the first clock ahead by about `ahead` ns."""
+    moved = np.array([0, ahead]) - records.start[one[0]]
+    entered, left = (
+        np.stack((times[one], times[other]), axis=1) + moved
+        for times in (records.start - records.bound, records.end + records.bound)
+    )
+    return can_agree(entered.astype(np.float64), left.astype(np.float64))
+
+
+def _offsets(
+    records: Occurrences, one: I64, other: I64, drawn: bool
+) -> tuple[I64, I64, np.ndarray[tuple[int], np.dtype[np.bool_]]]:
+    """Return the limits of the offset for each matched row (ns), and whether each is possible.
+
+    With `drawn` the offset is 0. Else the clocks may drift: the largest drift is added on both sides.
+    """
+    bound = records.bound[one] + records.bound[other]
+    low = np.max(records.start[one] - records.end[other] - bound, axis=1)
+    high = np.min(records.end[one] - records.start[other] + bound, axis=1)
+    equal = np.all(records.what[one] == records.what[other], axis=1)
+    if drawn:
+        return np.maximum(low, 0), np.minimum(high, 0), equal
+    apart = ((records.start[one[:, -1]] - records.start[one[:, 0]]) * (SLEWED_DRIFT / 2)).astype(np.int64)
+    return low - apart, high + apart, equal
+
+
+def _chosen(shifts: list[Shift], records: Occurrences, one: I64, other: I64) -> tuple[Shift | None, bool]:
+    """Return the right one of several shifts, None if it is not certain; and whether wall clocks had to decide."""
+    if not shifts:
+        return None, False
+    best, *others = sorted(shifts, key=lambda shift: shift.apart)
+    # If both lack some records, or a clock was set, the rest could fit at another shift by chance.
+    whole = _LEAST <= best.count == min(len(one), len(other))
+    if not others:
+        # A single recorded step of one rank may be the next step of the other.
+        recorded = min(int(records.end[rows[-1]] - records.start[rows[0]]) for rows in (one, other))
+        return (best if whole and 2 * best.apart < recorded else None), False
+    step = min(abs(best.least + best.most - shift.least - shift.most) // 2 for shift in others)
+    known = best.apart <= WALL_CLOCKS_AGREE_NS and step > 2 * WALL_CLOCKS_AGREE_NS
+    return (best if known and whole else None), True
+
+
+# -- Match the collectives that several ranks recorded, on trace time, for checks, flows and reports -----------------
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from traceconv.align.device_skew import NOTHING_KNOWN, DeviceSkew
+from traceconv.align.devices import NOTHING_KNOWN, DeviceSkew
 from traceconv.align.domains import on_trace_time
 from traceconv.model.args import durations_recorded
 from traceconv.model.clocks import NO_BOUND_NS, UNSTATED_BOUND_NS, ClockMap
@@ -215,15 +215,7 @@ def _recorded(
     terms: Terms,
     skews: Mapping[int, Mapping[int, DeviceSkew]],
 ) -> Occurrences:
-    """Return the records of an input whose group is known and has several ranks.
-
-    Args:
-        trace: the input.
-        index: its number.
-        maps: the maps of its clocks to trace time.
-        terms: gets the meaning of new numbers.
-        skews: the skews of its devices, by clock and track.
-    """
+    """Return the records of an input whose group is known and has several ranks."""
     declared, rank, slices = trace.collectives, trace.sources[0].rank, trace.slices
     assert declared is not None
     assert rank is not None
@@ -270,14 +262,7 @@ def _recorded(
 def _skews_of(
     trace: Trace, rows: I64, clocks: I64, skews: Mapping[int, Mapping[int, DeviceSkew]]
 ) -> tuple[I64, I64, I64]:
-    """Return the least and the greatest skew (ns) of the device of each record, and its number; 0 for those of a host.
-
-    Args:
-        trace: the input.
-        rows: the slices of the records.
-        clocks: the clock of each.
-        skews: the skews of the devices, by clock and track.
-    """
+    """Return the least and greatest skew (ns) of the device of each record, 0 for those of a host, and its number."""
     slices, marks = trace.slices, trace.sources[0].marks.launches
     least, most = np.zeros((2, len(rows)), np.int64)
     work = np.array([marks is not None and text in marks.work for text in trace.strings], bool)
@@ -296,11 +281,6 @@ def _groups(stated: Set[GroupStated], declared: Mapping[str, Group], rank: int) 
     Names are local to a process. Groups of equal ranks are distinguished by the order of their creation, which is the
     same in all processes. A recording may lack the collectives of some groups, so the order is that of all declared
     groups. If several groups of equal ranks are not declared, they are matched with no other process.
-
-    Args:
-        stated: the groups that have collectives.
-        declared: the ranks of the groups of the process by name, as far as the file lists them.
-        rank: the rank of the process.
     """
     of_ranks: defaultdict[Group, list[str]] = defaultdict(list)
     for name, ranks in declared.items():

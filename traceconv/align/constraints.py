@@ -1,379 +1,529 @@
-"""Turn the statements of the user about clocks into domains, snapshots and relations of the clock graph.
-
-Their verdict is `assumed`. They must agree with each other and with what the files state, within all bounds and the
-drift between the instants that are compared.
-"""
+"""Parse the statements of the user about inputs and their clocks, and about names of work."""
 
 from __future__ import annotations
 
+import enum
+import os
+import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field
 from datetime import date
-from math import ceil
-from shlex import quote
+from decimal import Decimal
+from fnmatch import translate
+from functools import cached_property
 
-from traceconv.align.anchors import Instant, Relation, anchored, disagreement, far_away, instant_of, without_guesses
-from traceconv.align.constraint_parser import ClockConstraint, ClockKind, Constraints, zone_ns
-from traceconv.align.domains import (
-    STATED_CLOCKS,
-    ClockWarning,
-    against_clock,
-    base_of,
-    ends_of,
-    is_definition,
-    main_clock,
-    spans,
-)
-from traceconv.align.machines import UNNAMED, Machine
+from msgspec import Struct
+
 from traceconv.align.wording import listed
-from traceconv.errors import InconsistentClocks, UsageError
-from traceconv.families.importer import Importer
-from traceconv.families.registry import importer_class, option_names
-from traceconv.model.clocks import (
-    DRIFT_UNIT,
-    REALTIME,
-    SLEW_DRIFT,
-    ClockDomain,
-    ClockMap,
-    ClockSnapshot,
-    LocalForm,
-    LocalTime,
-    Provenance,
-    Run,
-    Step,
-    Verdict,
-    Zero,
-)
-from traceconv.model.numbers import format_drift, format_time
-from traceconv.model.trace import Trace
+from traceconv.errors import UsageError, refuse_single_texts
+from traceconv.model.clocks import DRIFT_UNIT, machine_name
+from traceconv.model.numbers import parse_duration, step_of
 
-#: The distance between the clock of perf and CLOCK_MONOTONIC at boot, ns, at most. It grows, since the kernel slews
-#: only the latter, by up to SLEW_DRIFT (on a virtual machine without NTP: 10.9 ms after 8.2 hours, 0.4 ppm).
-_PERF_APART_AT_BOOT_NS = 10_000_000
-_DAY_NS = 86400 * 10**9
+# -- The statements of the user about clocks, as data, and the parsers of the options --------------------------------
+
+#: More than the drift of any clock, and within the range of a map.
+_MOST_PPM = 900
+_NUMBERED = re.compile(r"(.+) \(([2-9]|[1-9]\d{1,6})\)")
+_PPM = re.compile(r"\s*([+-]?\d{1,9}(?:\.\d{1,9})?)\s*(ppm|ppb)\s*")
+_ZONE = re.compile(r"([+-])(\d\d):?([0-5]\d)")
+_DATE = re.compile(r"\d{4}-\d\d-\d\d")
+_EVENT = re.compile(r':("(?:[^"\\]|\\.)*"|(?!").+)#([+-]?\d{1,9})\.(start|end)', re.DOTALL)
+_WITHIN = re.compile(r"(.*)~([^~]*)", re.DOTALL)
+_FORMS = {
+    "--from": "FILE=FORMAT",
+    "--offset": "FILE=TIME",
+    "-O": "KEY=VALUE or FILE:KEY=VALUE",
+    "--drift": "FILE=NUMBERppm",
+    "--clock": "FILE=CLOCK or FILE=CLOCK@HOST",
+    "--tz": "FILE=+HH:MM",
+    "--date": "FILE=YYYY-MM-DD",
+}
+
+
+class ClockKind(enum.StrEnum):
+    """The clocks that `--clock` can name."""
+
+    REALTIME = "realtime"
+    MONOTONIC = "monotonic"
+    MONOTONIC_RAW = "monotonic_raw"
+    BOOTTIME = "boottime"
+    PERF = "perf"
+    NONE = "none"
+
+
+class ClockConstraint(Struct, frozen=True):
+    """The statement of `--clock`: the kind of the clock, and its machine, "" if not given."""
+
+    kind: ClockKind
+    machine: str = ""
+
+
+class TimePoint(Struct, frozen=True):
+    """A time on the clock of an input.
+
+    Attributes:
+        input: the index of the input.
+        ts: ns.
+        step_ns: the value of one unit in the last digit, ns; 0 if the time is exact.
+    """
+
+    input: int
+    ts: int
+    step_ns: int = 0
+
+
+class EventPoint(Struct, frozen=True):
+    """The start or end of an event of an input.
+
+    Attributes:
+        input: the index of the input.
+        name: the exact name of the event.
+        number: the occurrence among the events of that name: 1 is the first, -1 the last.
+        at_end: whether the point is the end of the event.
+    """
+
+    input: int
+    name: str
+    number: int = 1
+    at_end: bool = False
+
+
+Point = TimePoint | EventPoint
+
+
+class Anchor(Struct, frozen=True):
+    """Two points that are one instant.
+
+    Attributes:
+        one, other: the points, of different inputs.
+        within_ns: the uncertainty, ns; None for the sum of their resolutions.
+        text: as the user wrote it, for messages.
+    """
+
+    one: Point
+    other: Point
+    within_ns: int | None = None
+    text: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class Stated:
-    """The inputs, with the statements of the user.
+class Constraints:
+    """The statements of the user about the inputs, by index, and their clocks.
 
     Attributes:
-        traces: the inputs, with private domains marked as their own and the snapshots that follow from the constraints.
-        relations: edges for `ClockGraph.relate`.
-        corrections: maps that take out stated drifts, by input and clock; applied before all others.
-        instants: the anchors, on the clocks of the files.
-        warnings: doubts about constraints, each with its clock.
-        machines: the machine of each input.
-        walls: the wall clock of the host of each input.
-        notes: other remarks, by input.
+        anchors: pairs of points that are one instant.
+        drifts: how slow the clock runs against trace time, in units of DRIFT_UNIT (12 ppm is 13194140).
+        clocks: the clocks that inputs use.
+        zones: the zones of local times, such as "+02:00" or "UTC".
+        dates: the day of the first time, for times without a date.
+        offsets, offsets_within: ns to add to each time of an input, and how wrong this can be.
+        same_machine: whether all inputs were recorded on one machine, in one boot session, whatever hosts they name:
+            then equal pids are the same process, and clocks since boot are one clock.
     """
 
-    traces: list[Trace]
-    relations: list[Relation] = field(default_factory=list)
-    corrections: dict[int, dict[int, ClockMap]] = field(default_factory=dict)
-    instants: list[Instant] = field(default_factory=list)
-    warnings: list[ClockWarning] = field(default_factory=list)
-    machines: list[Machine] = field(default_factory=list)
-    walls: list[ClockDomain] = field(default_factory=list)
-    notes: dict[int, list[str]] = field(default_factory=dict)
+    anchors: tuple[Anchor, ...] = ()
+    drifts: Mapping[int, int] = field(default_factory=dict)
+    clocks: Mapping[int, ClockConstraint] = field(default_factory=dict)
+    zones: Mapping[int, str] = field(default_factory=dict)
+    dates: Mapping[int, date] = field(default_factory=dict)
+    offsets: Mapping[int, int] = field(default_factory=dict)
+    offsets_within: Mapping[int, int] = field(default_factory=dict)
+    same_machine: bool = False
 
 
-def state(traces: Sequence[Trace], constraints: Constraints, walls: Sequence[ClockDomain]) -> Stated:
-    """Return the inputs with the constraints of the user.
+NO_CONSTRAINTS = Constraints()
+
+
+def parse_constraints(
+    paths: Sequence[str],
+    *,
+    anchors: Sequence[str] = (),
+    drifts: Sequence[str] = (),
+    clocks: Sequence[str] = (),
+    zones: Sequence[str] = (),
+    dates: Sequence[str] = (),
+) -> Constraints:
+    """Return the constraints of a command line.
 
     Args:
-        traces: the inputs, as read with `importer_options`, with private domains marked as their own.
-        constraints: the statements; offsets must agree with anchors.
-        walls: the wall clock of the host of each input.
+        paths: the inputs, as given.
+        anchors, drifts, clocks, zones, dates: the values of --anchor, --drift, --clock, --tz and --date.
 
     Raises:
-        UsageError: a constraint does not fit its input.
-        InconsistentClocks: the constraints contradict themselves or the files.
+        UsageError: a value is malformed, names no input, or is given twice for one input; or a text is given instead
+            of a list.
     """
-    if not (constraints.anchors or constraints.drifts or constraints.clocks or constraints.zones or constraints.dates):
-        return Stated(list(traces), walls=list(walls))
-    both = enumerate(zip(traces, walls, strict=True))
-    dated = [_with_date(trace, index, constraints, wall) for index, (trace, wall) in both]
-    clocked = _with_clocks(dated, constraints, walls)
-    instants = [instant_of(anchor, clocked) for anchor in constraints.anchors]
-    corrections = _corrections(clocked, constraints, instants)
-    corrected = [_corrected(trace, corrections.get(index, {})) for index, trace in enumerate(clocked)]
-    anchored_traces, relations, dropped = anchored(corrected, instants, corrections, constraints.offsets)
-    warnings = [*_unknown_machines(dated, constraints), *far_away(clocked, instants), *dropped]
-    return Stated(anchored_traces, relations, corrections, instants, warnings, walls=list(walls))
+    refuse_single_texts(paths=paths, anchors=anchors, drifts=drifts, clocks=clocks, zones=zones, dates=dates)
+    return Constraints(
+        tuple(parse_anchor(text, paths) for text in anchors),
+        {index: parse_drift(value) for index, value in by_input(drifts, paths, "--drift").items()},
+        {index: parse_clock(value) for index, value in by_input(clocks, paths, "--clock").items()},
+        {index: parse_zone(value) for index, value in by_input(zones, paths, "--tz").items()},
+        {index: parse_date(value) for index, value in by_input(dates, paths, "--date").items()},
+    )
 
 
-def moved_by_user(constraints: Constraints) -> dict[int, ClockMap]:
-    """Return for each input with an --offset its map; the bound is that of the digits."""
-    step = Step("--offset", Provenance.USER)
-    return {
-        index: ClockMap(ns, constraints.offsets_within.get(index, 0), (step,), Verdict.ASSUMED)
-        for index, ns in constraints.offsets.items()
-    }
+# -- FILE=VALUE -------------------------------------------------------------------------------------------------------
 
 
-# -- what importers are told ------------------------------------------------------------------------------------------
+def by_input(texts: Sequence[str], paths: Sequence[str], option: str) -> dict[int, str]:
+    """Return the values of a repeated option of the form FILE=VALUE, by the index of the input; cut at the last `=`.
+
+    With one input, VALUE is enough.
+
+    Raises:
+        UsageError: a text is malformed, names no input, or an input is named twice.
+    """
+    values: dict[int, str] = {}
+    if len(paths) == 1:
+        texts = [text if "=" in text else f"{paths[0]}={text}" for text in texts]
+    for name, value in pairs(texts, option).items():
+        index = input_named(name, paths, option)
+        if index in values:
+            raise UsageError(f"{option} is given twice for {paths[index]!r}")
+        values[index] = value
+    return values
 
 
-def importer_options(constraints: Constraints, index: int, cls: type[Importer]) -> dict[str, str]:
-    """Return the options that hand --tz and --date of an input to its importer, if it takes them."""
-    zone, day = constraints.zones.get(index), constraints.dates.get(index)
-    known = option_names(cls)
-    options = {"utc_offset": zone} if zone is not None and "utc_offset" in known else {}
-    if day is not None and "date" in known:
-        return options | {"date": day.isoformat()}
-    return options | {"year": str(day.year)} if day is not None and "year" in known else options
+def pairs(texts: Sequence[str], option: str, *, first: bool = False) -> dict[str, str]:
+    """Return the values of a repeated option of the form NAME=VALUE, cut at the last `=` or at the first one."""
+    values: dict[str, str] = {}
+    for text in texts:
+        name, equals, value = text.partition("=") if first else text.rpartition("=")
+        if not equals or not name:
+            raise UsageError(f"{option} {text!r}: expected {_FORMS[option]}")
+        if name in values:
+            raise UsageError(f"{option} is given twice for {name!r}")
+        values[name] = value
+    return values
 
 
-# -- zones and dates --------------------------------------------------------------------------------------------------
+def input_named(name: str, paths: Sequence[str], option: str) -> int:
+    """Return the index of the input with a name: its path as given, or its file name if that is unique."""
+    name = "-" if name == "<stdin>" else name
+    numbered = _NUMBERED.fullmatch(name)  # the name in messages of an input that is given more than once
+    same = [index for index, path in enumerate(paths) if numbered and numbered[1] in (path, os.path.basename(path))]
+    if numbered and int(numbered[2]) <= len(same):
+        return same[int(numbered[2]) - 1]
+    indices = [index for known, index in _names(paths) if known == name]
+    if not indices:
+        reason = _no_input(name, paths)
+        raise UsageError(f"{option}: {reason}", hint=f"the inputs: {listed(paths)}")
+    return indices[0]
 
 
-def _with_date(trace: Trace, index: int, constraints: Constraints, wall: ClockDomain) -> Trace:
-    """Return an input with its local times related to the wall clock of its host, unless its importer has done so."""
-    zone, day = constraints.zones.get(index), constraints.dates.get(index)
-    if zone is None and day is None:
-        return trace
-    option, other = ("--date", "--tz") if zone is None else ("--tz", "--date")
-    source = trace.sources[0]
-    handed = importer_options(constraints, index, importer_class(source.format))
-    if handed:
-        if day is not None and not {"date", "year"} & set(handed):
-            raise UsageError(f"--date: {source.name} ({source.format}) states its date itself", hint="leave it out")
-        if not any(domain.is_wall_clock for domain in (*trace.clocks, *ends_of(trace))):
-            raise UsageError(
-                f"{option} does not give {source.name} ({source.format}) times since 1970",
-                hint=f"it holds no local time, or {other} is needed, too",
-            )
-        return trace
-    domain = trace.clocks[main_clock(trace, option)]
-    if domain.local is None:
+def _no_input(name: str, paths: Sequence[str]) -> str:
+    """Return the reason why a name matches no input."""
+    return f"{name!r} matches several inputs" if names_several(name, paths) else f"{name!r} is not one of the inputs"
+
+
+def names_several(name: str, paths: Sequence[str]) -> bool:
+    """Return whether several inputs have a path or a file name."""
+    return max([*paths].count(name), [*map(os.path.basename, paths)].count(name)) > 1
+
+
+def parse_drift(text: str) -> int:
+    """Parse a drift such as "12ppm" or "-40ppb", and return it in units of DRIFT_UNIT."""
+    match = _PPM.fullmatch(text)
+    if match is None:
+        raise UsageError(f"--drift: {text!r} is not a drift such as 12ppm, -3.5ppm or 40ppb")
+    ppm = Decimal(match[1]) / (1 if match[2] == "ppm" else 1000)
+    if abs(ppm) > _MOST_PPM:
+        raise UsageError(f"--drift: {text!r} is more than {_MOST_PPM} ppm, and no clock drifts that much")
+    return round(ppm / 10**6 / Decimal(DRIFT_UNIT))
+
+
+def parse_clock(text: str) -> ClockConstraint:
+    """Parse a clock such as "monotonic" or "monotonic@myhost"."""
+    name, _, machine = text.partition("@")
+    if name not in list(ClockKind):
+        raise UsageError(f"--clock: {name!r} is not a known clock", hint=f"one of {listed(tuple(ClockKind))}")
+    if text.endswith("@") or (machine and name == ClockKind.NONE):
+        raise UsageError(f"--clock: {text!r}: expected CLOCK or CLOCK@HOST (none has no host)")
+    if machine and not machine_name(machine):
+        raise UsageError(f"--clock: {text!r}: {machine} does not name one machine", hint=f"leave it out: {name}")
+    return ClockConstraint(ClockKind(name), machine)
+
+
+def parse_zone(text: str) -> str:
+    """Parse a time zone, and return it in the form of importer options: "+02:00" or "UTC"."""
+    if text in ("UTC", "Z"):
+        return "UTC"
+    match = _ZONE.fullmatch(text)
+    if match is None or int(match[2]) > 14:
         raise UsageError(
-            f"{option}: {source.name} ({source.format}) has no local times, since they count {domain.describe()}",
-            hint="--offset and --anchor place any file",
+            f"--tz: {text!r} is not an offset such as +02:00 or UTC",
+            hint="no zone is more than 14 hours from UTC"
+            if match
+            else "zone names are not supported: `date +%:z` prints the offset of the machine where it runs",
         )
-    snapshot = _midnight(domain, wall, zone, day, source.name)
-    return trace.with_tables(snapshots=[*trace.snapshots, snapshot])
+    return f"{match[1]}{match[2]}:{match[3]}"
 
 
-def _midnight(domain: ClockDomain, wall: ClockDomain, zone: str | None, day: date | None, name: str) -> ClockSnapshot:
-    """Return the snapshot of the zero of a domain of local times."""
-    if domain.local is LocalForm.YEARLESS:
-        raise UsageError(f"--date: the times of {name} have a day but no year, so a date cannot complete them")
-    without_date = domain.local is LocalForm.TIME_OF_DAY
-    if zone is None or (day is None and without_date):
-        missing = "--tz" if zone is None else "--date"
-        raise UsageError(f"{name}: {missing} is needed, too, since its times count {domain.describe()}")
-    if day is not None and not without_date:
-        raise UsageError(f"--date: the times of {name} have a date already", hint="leave it out")
-    start = (day - date(1970, 1, 1)).days * _DAY_NS if day is not None else 0
-    method = f"local time read as {zone}, from {day} on" if day else f"local time read as {zone}"
-    local = LocalTime(zone_ns(zone))
-    return ClockSnapshot(domain, 0, wall, start - local.ahead_ns, 0, method, local, Provenance.ASSUMED)
+def zone_ns(zone: str) -> int:
+    """Return the offset from UTC (ns) of a zone that `parse_zone` returned."""
+    if zone == "UTC":
+        return 0
+    minutes = int(zone[1:3]) * 60 + int(zone[4:6])
+    return (-minutes if zone[0] == "-" else minutes) * 60 * 10**9
 
 
-# -- what a clock is --------------------------------------------------------------------------------------------------
-
-
-def _with_clocks(traces: Sequence[Trace], constraints: Constraints, walls: Sequence[ClockDomain]) -> list[Trace]:
-    """Return the inputs with the clocks that --clock states, each checked against those before it."""
-    named = {domain.host for trace in traces for domain in trace.clocks if domain.host}
-    machine = UNNAMED if not named else named.pop() if len(named) == 1 else ""
-    with_clocks = list(traces)
-    for index, constraint in sorted(constraints.clocks.items()):
-        with_clocks[index] = _with_clock(with_clocks, index, constraint, walls[index], machine)
-    if any(constraint.kind is ClockKind.PERF for constraint in constraints.clocks.values()):
-        return [_with_perf_clock(trace, machine) for trace in with_clocks]
-    return with_clocks
-
-
-def _unknown_machines(traces: Sequence[Trace], constraints: Constraints) -> Iterator[ClockWarning]:
-    """Yield a warning for each machine of --clock that no input names while others are named: it may be mistyped."""
-    named = {domain.machine for trace in traces for domain in trace.clocks if domain.machine}
-    for index, constraint in sorted(constraints.clocks.items()):
-        if constraint.machine and named and constraint.machine not in named:
-            text = (
-                f"--clock names the machine {constraint.machine}, but inputs name "
-                f"{listed(tuple(sorted(named)))} only: is the name right?"
-            )
-            yield (index, main_clock(traces[index], "--clock")), text
-
-
-def _with_clock(
-    traces: Sequence[Trace], index: int, constraint: ClockConstraint, wall: ClockDomain, only_machine: str
-) -> Trace:
-    """Return an input with the clock that the user states.
-
-    Args:
-        traces: all inputs.
-        index: which one.
-        constraint: the statement.
-        wall: the wall clock of its host.
-        only_machine: the machine, if neither the statement nor the input names one.
-    """
-    trace = traces[index]
-    number = main_clock(trace, "--clock")
-    domain, name = trace.clocks[number], trace.sources[0].name
-    if constraint.kind is ClockKind.NONE:
-        order = ClockDomain(f"order of {name}", Zero.UNKNOWN, Run.NONE, domain.resolution_ns, "", f"{index}:{name}")
-        clocks = [order if one == domain else one for one in trace.clocks]
-        kept = [snap for snap in trace.snapshots if domain not in (snap.clock, snap.other)]
-        return trace.with_tables(clocks=clocks, snapshots=kept)
-    span, base = spans(trace).get(number), base_of(trace, domain)
-    _refuse_clock(against_clock(trace, domain, span, constraint), name, constraint)
-    if constraint.kind is ClockKind.REALTIME and (domain.is_wall_clock or base is not None):
-        return trace if base is None else _with_word_for_size(trace, base)
-    stated = _stated_clock(constraint, domain, wall, only_machine, name)
-    if domain.same_timebase(stated):
-        return trace
-    is_perf = domain.name == STATED_CLOCKS[ClockKind.PERF].name
-    is_other = is_perf and constraint.kind is ClockKind.MONOTONIC
-    apart = _perf_apart_ns(max(span or (0, 0))) if is_other else 0
-    snapshot = _by_user(domain, stated, apart, _is_clock(stated, apart))
-    first = span[0] if span else 0
-    wrong = disagreement(replace(snapshot, ts=first, other_ts=first), [without_guesses(one) for one in traces])
-    _refuse_clock(wrong and f"its first time is {wrong[1]}: was the machine restarted in between?", name, constraint)
-    return trace.with_tables(snapshots=[*trace.snapshots, snapshot])
-
-
-def _perf_apart_ns(uptime_ns: int) -> int:
-    """Return how far the clock of perf may be from CLOCK_MONOTONIC, in ns, rounded up to 1 ms."""
-    return _PERF_APART_AT_BOOT_NS + ceil(SLEW_DRIFT * uptime_ns / 1e6) * 1_000_000
-
-
-def _is_clock(stated: ClockDomain, apart_ns: int = 0) -> str:
-    """Return the method of a clock that --clock states, for the receipt; perf's is off by up to `apart_ns`."""
-    if apart_ns:
-        return f"--clock states {stated.name} (perf's clock may be {format_time(apart_ns)} away from it at this uptime)"
-    if stated.machine == UNNAMED:
-        return f"--clock states {stated.name} of one machine"
-    if stated.machine:
-        return f"--clock states {stated.name} of {stated.machine}"
-    return f"--clock states {stated.name}"
-
-
-def _by_user(domain: ClockDomain, stated: ClockDomain, bound_ns: int, method: str) -> ClockSnapshot:
-    """Return the snapshot that two clocks are the same, as the user states."""
-    return ClockSnapshot(domain, 0, stated, 0, bound_ns, method, provenance=Provenance.USER)
-
-
-def _with_word_for_size(trace: Trace, base: ClockSnapshot) -> Trace:
-    """Return an input without the assumption of its importer, by the size of the times, about what the user states."""
-    if base.bound_ns is not None or base.ts != base.other_ts:
-        return trace
-    exact = replace(base, bound_ns=0, method=_is_clock(REALTIME), provenance=Provenance.USER)
-    return trace.with_tables(snapshots=[exact if snap is base else snap for snap in trace.snapshots])
-
-
-def _stated_clock(
-    constraint: ClockConstraint, domain: ClockDomain, wall: ClockDomain, only_machine: str, name: str
-) -> ClockDomain:
-    """Return the clock domain that --clock names."""
-    machine = constraint.machine or domain.host or only_machine
-    if constraint.kind is ClockKind.REALTIME:
-        return replace(wall, machine=constraint.machine or domain.machine)
-    if not machine:
-        raise UsageError(
-            f"--clock: the inputs name several machines, and {name} may be from any of them",
-            hint=f"name it: --clock {quote(name)}={constraint.kind}@HOST",
-        )
-    return replace(STATED_CLOCKS[constraint.kind], machine=machine)
-
-
-def _refuse_clock(against: str | None, name: str, constraint: ClockConstraint) -> None:
-    """Raise InconsistentClocks if there is a reason against a --clock."""
-    if against is not None:
-        stated = f"{constraint.kind}@{constraint.machine}" if constraint.machine else str(constraint.kind)
-        raise InconsistentClocks(
-            f"the clock of {name} cannot be {stated}: {against}", hint="leave --clock out, or use --offset or --anchor"
-        )
-
-
-def _with_perf_clock(trace: Trace, only_machine: str) -> Trace:
-    """Return an input with its perf clock related to the one that --clock states for other files."""
-    wanted = STATED_CLOCKS[ClockKind.PERF]
-    more = [
-        _by_user(domain, replace(wanted, machine=machine), 0, "--clock: recorded by perf")
-        for domain in trace.clocks
-        if domain.name == wanted.name and (machine := domain.host or only_machine)
-    ]
-    return trace.with_tables(snapshots=[*trace.snapshots, *more])
-
-
-# -- drifts -----------------------------------------------------------------------------------------------------------
-
-
-def _corrections(
-    traces: Sequence[Trace], constraints: Constraints, instants: Sequence[Instant]
-) -> dict[int, dict[int, ClockMap]]:
-    """Return the maps that take out stated drifts, by input and clock.
-
-    A drift holds for all files that count the same clock. The map leaves the time of a reading or an anchor of that
-    clock as it is, or without one the first time of the file that the drift is stated for.
-    """
-    corrections: dict[int, dict[int, ClockMap]] = {}
-    for index, drift in constraints.drifts.items():
-        number = main_clock(traces[index], "--drift")
-        domain = traces[index].clocks[number]
-        _refuse_other_drift(traces, traces[index], domain, drift)
-        same = {  # the files that count the same clock; a drift of the wall clock is of that file alone
-            (input, clock): its
-            for input, trace in enumerate(traces)
-            for clock, its in enumerate(trace.clocks)
-            if ((input, clock) == (index, number) if domain.is_wall_clock else its.same_timebase(domain))
-        }
-        at = [ts for instant in instants for key, ts in instant.sides if key in same]
-        read = [snap for trace in traces for snap in trace.snapshots if snap.clock in same.values()]
-        at += [snap.ts for snap in read if not is_definition(snap)]
-        at += [spans(traces[index]).get(number, (0, 0))[0]]
-        clock_map = ClockMap(0, 0, (Step("--drift", Provenance.USER),), Verdict.ASSUMED, drift, at[0])
-        for input, clock in same:
-            if corrections.setdefault(input, {}).setdefault(clock, clock_map).drift != drift:
-                name = traces[index].sources[0].name
-                raise InconsistentClocks(
-                    f"--drift: {name} counts {domain.name}, but another drift is given for another file on that clock",
-                    hint="give the drift of a clock for one file only: it holds for all files on that clock",
-                )
-    return corrections
-
-
-def _corrected(trace: Trace, corrections: Mapping[int, ClockMap]) -> Trace:
-    """Return the input with the readings of its clocks moved by the maps that take out stated drifts."""
-    by_domain = {trace.clocks[number]: clock_map for number, clock_map in corrections.items()}
-    moved = [
-        snap if is_definition(snap) else replace(snap, ts=by_domain.get(snap.clock, ClockMap()).at(snap.ts))
-        for snap in trace.snapshots
-    ]
-    return trace.with_tables(snapshots=moved) if by_domain else trace
-
-
-def _refuse_other_drift(traces: Sequence[Trace], trace: Trace, domain: ClockDomain, drift: int) -> None:
-    """Raise InconsistentClocks if repeated readings of the clock beside the wall clock exclude a drift."""
-    is_it = [domain]
-    is_it += [snap.other for snap in trace.snapshots if snap.clock == domain and snap.provenance is Provenance.USER]
-    read = [
-        snap
-        for one in traces
-        for snap in one.snapshots
-        if any(snap.clock.same_timebase(its) for its in is_it)
-        and snap.other.is_wall_clock
-        and snap.bound_ns is not None
-        and not (snap.assumed or is_definition(snap))
-    ]
-    read.sort(key=lambda snap: (snap.ts, snap.other_ts, snap.bound_ns))
-    if not read or read[0].ts == read[-1].ts:
-        return
-    first, last = read[0], read[-1]
-    passed = last.ts - first.ts
-    ppm = ((last.other_ts - first.other_ts) / passed - 1) * 1e6
-    within = ((first.bound_ns or 0) + (last.bound_ns or 0) + 1) / passed * 1e6
-    stated = drift * DRIFT_UNIT * 1e6
-    if abs(stated - ppm) > within:
-        name = trace.sources[0].name
-        raise InconsistentClocks(
-            f"--drift states {format_drift(stated)} for the clock of {name}, but its readings ("
-            f"{first.method}) show {format_drift(ppm)}, within ±{within:.3f} ppm",
-            hint="leave --drift out: the readings are used",
-        )
+def parse_date(text: str) -> date:
+    """Parse a day such as 2018-10-26."""
+    try:
+        if _DATE.fullmatch(text):
+            return date.fromisoformat(text)
+    except ValueError:
+        pass
+    raise UsageError(f"--date: {text!r} is not a day such as 2018-10-26")
 
 
 # -- anchors ----------------------------------------------------------------------------------------------------------
+
+
+def parse_anchor(text: str, paths: Sequence[str]) -> Anchor:
+    """Parse an anchor; the docstring of the module describes its forms.
+
+    Raises:
+        UsageError: it is malformed, names no input, or is ambiguous.
+    """
+    anchors: list[Anchor] = []
+    for at in (place for place, letter in enumerate(text) if letter == "="):
+        for other, within in _last_points(text[at + 1 :], paths):
+            anchors += [Anchor(one, other, within, text) for one in _points(text[:at], paths)]
+    if not anchors:
+        reason, hint = _what_is_wrong(text, paths)
+        raise UsageError(f"--anchor {text!r}: {reason}", hint=hint)
+    anchor = anchors[0]
+    if len(anchors) > 1:
+        reason = "it can be read in several ways"
+        raise UsageError(f"--anchor {text!r}: {reason}", hint='put the names of events into double quotes: f:"a#1"')
+    if any(isinstance(point, EventPoint) and not point.number for point in (anchor.one, anchor.other)):
+        reason = "#0 is not an occurrence"
+        raise UsageError(f"--anchor {text!r}: {reason}", hint="the first is #1, the last is #-1")
+    if anchor.one.input == anchor.other.input:
+        reason = f"both sides are of {paths[anchor.one.input]}, expected two inputs"
+        raise UsageError(f"--anchor {text!r}: {reason}")
+    return anchor
+
+
+def _what_is_wrong(text: str, paths: Sequence[str]) -> tuple[str, str]:
+    """Return the reason why a text is not an anchor, and a hint."""
+    places = [place for place, letter in enumerate(text) if letter == "="]
+    inputs = f"the inputs: {listed(paths)}"
+    if not places or text == "=":
+        forms = "FILE@TIME=FILE@TIME or FILE:NAME#K.start=FILE:NAME#K.end, optionally with ~TIME at the end"
+        return f"expected two points with `=` in between: {forms}", inputs
+    second = [place for place in places if _file_of(text[place + 1 :], paths)]
+    at = (second or places)[-1]
+    other, tilde, within = text[at + 1 :].rpartition("~")
+    if not tilde:
+        other, within = within, ""
+    wrong = _what_is_wrong_with(text[:at], paths) or _what_is_wrong_with(other, paths)
+    if wrong is not None:
+        return wrong
+    if tilde and (_duration(within) or -1) < 0:
+        return (
+            f"{within!r} after the `~` is not a time with a unit, 0 or more",
+            "how far apart the points can be, such as ~5us",
+        )
+    forms = "FILE@TIME=FILE@TIME or FILE:NAME#K.start=FILE:NAME#K.end, optionally with ~TIME at the end"
+    return f"expected {forms}", inputs
+
+
+def _file_of(side: str, paths: Sequence[str]) -> str:
+    """Return the name of the input at the start of a side; "" if there is none."""
+    names = [name for name, _ in _names(paths) if side.startswith((f"{name}@", f"{name}:")) or side == name]
+    return max(names, key=len, default="")
+
+
+def _what_is_wrong_with(side: str, paths: Sequence[str]) -> tuple[str, str] | None:
+    """Return the reason why a side of an anchor is not a point, and a hint; None if it is one."""
+    if _points(side, paths):
+        return None
+    file = _file_of(side, paths)
+    if not file:
+        named = re.split(r"[@:]", side, maxsplit=1)[0]
+        return _no_input(named, paths), f"the inputs: {listed(paths)}"
+    kind, point = side[len(file) :][:1], side[len(file) + 1 :]
+    if not kind:
+        return f"no point follows {file!r}", f"expected {file}@TIME or {file}:NAME#1.start"
+    if kind == "@":
+        return (
+            f"{point!r} is not a time with a unit, or is beyond 146 years",
+            "units are ns, us, ms, s, min, h, such as 1.5ms",
+        )
+    name, dot, end = point.rpartition(".")
+    if not dot or end not in ("start", "end"):
+        return f"{point!r} ends in neither .start nor .end", (
+            f"expected {file}:{point.rpartition('#')[0] or point}#1.start or {file}:"
+            f"{point.rpartition('#')[0] or point}#1.end"
+        )
+    return (
+        f"{point!r} has no number",
+        f"{file}:{name.rpartition('#')[0] or name}#1.{end} is the first of that name, #-1 the last",
+    )
+
+
+def _last_points(text: str, paths: Sequence[str]) -> Iterator[tuple[Point, int | None]]:
+    """Yield the ways to read the text after the `=`, with the uncertainty if there is one."""
+    yield from ((point, None) for point in _points(text, paths))
+    match = _WITHIN.fullmatch(text)
+    if match is not None:
+        within = _duration(match[2])
+        if within is not None and within >= 0:
+            yield from ((point, within) for point in _points(match[1], paths))
+
+
+def _points(text: str, paths: Sequence[str]) -> list[Point]:
+    """Return the ways to read one side."""
+    points = []
+    for name, index in _names(paths):
+        if text.startswith(name):
+            point = _point(text[len(name) :], index)
+            points += [point] if point is not None and point not in points else []
+    return points
+
+
+def _names(paths: Sequence[str]) -> Iterator[tuple[str, int]]:
+    """Yield all names of inputs, with their index."""
+    for index, path in enumerate(paths):
+        short = os.path.basename(path)
+        names = {path, *(["<stdin>"] if path == "-" else [])}
+        if [os.path.basename(other) for other in paths].count(short) == 1 and short not in paths:
+            names.add(short)
+        if list(paths).count(path) == 1:
+            yield from ((name, index) for name in sorted(names))
+
+
+def _point(text: str, index: int) -> Point | None:
+    """Parse the part of a side behind the name of its file: "@1.5s" or ":NAME#3.start"."""
+    event = _EVENT.fullmatch(text)
+    if event is not None:
+        name = re.sub(r"\\(.)", r"\1", event[1][1:-1], flags=re.DOTALL) if event[1].startswith('"') else event[1]
+        return EventPoint(index, name, int(event[2]), event[3] == "end")
+    ns = _duration(text[1:]) if text.startswith("@") else None
+    return None if ns is None else TimePoint(index, ns, step_of(text[1:], ns))
+
+
+def _duration(text: str) -> int | None:
+    try:
+        return parse_duration(text)
+    except ValueError:
+        return None
+
+
+# -- Map names of two traces to common kinds of work -----------------------------------------------------------------
+
+#: Classes of work by the names of oneDNN, ONNX, PyTorch, MXNet, TVM, TensorFlow and OpenVINO. The order matters:
+#: "conv_relu" is a convolution with something fused to it.
+CLASSES: dict[str, tuple[str, ...]] = {
+    name: tuple(patterns.split())
+    for name, patterns in {
+        "reorder": "reorder reordernd *to_mkldnn *to_dense layout_transform* *_layout_transform*",
+        "deconvolution": "deconvolution* convtranspose* *conv_transpose* *conv2d_transpose*",
+        "convolution": "*convolution* conv conv[0-9]d* *conv[0-9]d* nchwcconv fusedconv *linearconv",
+        "matmul": (
+            "*matmul* gemm* *gemm inner_product* fullyconnected* *addmm* aten::mm aten::bmm *mkldnn_linear "
+            "aten::linear dot batch_dot *nn_dense* *nn_batch_matmul*"
+        ),
+        "pooling": "*pool*",
+        "batch_normalization": "*batchnorm* *batch_norm*",
+        "layer_normalization": "*layernorm* *layer_norm* layernormalization",
+        "softmax": "*softmax*",
+        "lrn": "lrn *local_response_norm*",
+        "rnn": "rnn *lstm* *gru* vanilla_rnn *mkldnn_rnn_layer*",
+        "concat": "concat* aten::cat *concatenate*",
+        "sum": "sum aten::sum",
+        "eltwise": "eltwise* *relu* *sigmoid* *tanh* *gelu* activation leakyrelu elu clip exp sqrt",
+        "binary": "binary add mul sub div aten::add* aten::mul* elemwise_* broadcast_* *fused_add*",
+        "reduction": "reduction* reduce* mean aten::mean",
+        "resampling": "resampling* resize* upsampl* *interpolate* aten::upsample*",
+        "shuffle": "shuffle channel_shuffle*",
+    }.items()
+}
+
+
+class NameMap:
+    """Maps names to classes.
+
+    Args:
+        extra: classes of the user with their patterns; they come before the others.
+    """
+
+    def __init__(self, extra: Mapping[str, Sequence[str]] | None = None) -> None:
+        #: The classes of the user, with the patterns that they gave.
+        self.extra = dict(extra or {})
+        #: The patterns of each class, those of the user first.
+        self._patterns = {
+            name: (*self.extra.get(name, ()), *CLASSES.get(name, ())) for name in {**self.extra, **CLASSES}
+        }
+
+    @cached_property
+    def _class(self) -> re.Pattern[str]:
+        """All patterns, with a group for each class; compiled on first use, as most merges need none."""
+        groups = ("|".join(translate(pattern.lower()) for pattern in patterns) for patterns in self._patterns.values())
+        return re.compile("|".join(f"({group})" for group in groups))
+
+    def class_of(self, name: str) -> str | None:
+        """Return the class of a name; None if no pattern takes it."""
+        fitting = self._class.fullmatch(name.lower())
+        if fitting is None:
+            return name if name in self._patterns else None
+        return list(self._patterns)[(fitting.lastindex or 1) - 1]
+
+    def kind(self, name: str) -> str:
+        """Return the class of a name, or the name itself."""
+        return self.class_of(name) or name
+
+    def check_extra(self, names: Sequence[AbstractSet[str]]) -> None:
+        """Check that the classes of the user have an effect.
+
+        Args:
+            names: for each input all names of its events.
+
+        Raises:
+            UsageError: a class matches no name; or it is not a known class and matches no names of two inputs.
+        """
+        for kind, patterns in self.extra.items():
+            option = f"--map {kind}={','.join(patterns)}"
+            takes = [re.compile(translate(pattern.lower())) for pattern in patterns]
+            fitting = [
+                [any(one.fullmatch(name.lower()) for name in of_input_names) for of_input_names in names]
+                for one in takes
+            ]
+            if not any(map(any, fitting)):
+                raise UsageError(
+                    f"{option}: no event has such a name",
+                    hint="case does not matter, and * matches anything: convolution=*conv* matches all names with conv",
+                )
+            inputs = [
+                any(of_input) or kind in of_input_names
+                for *of_input, of_input_names in zip(*fitting, names, strict=True)
+            ]
+            joins = sum(inputs) > 1 and (len(patterns) > 1 or any(kind in of_input_names for of_input_names in names))
+            if kind not in CLASSES and not joins:
+                hint = (
+                    f"known classes are {listed(tuple(CLASSES))}; for other work, list the names in both files: "
+                    f"{kind}=NAME_IN_ONE,NAME_IN_THE_OTHER"
+                )
+                raise UsageError(
+                    f"{option}: {kind} is not a known class, and its patterns relate no names of two files", hint=hint
+                )
+
+
+def parse_map(texts: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    """Return the values of `--map`, such as "convolution=Conv*,*FusedConv*".
+
+    Raises:
+        UsageError: a value is malformed.
+    """
+    found: dict[str, tuple[str, ...]] = {}
+    for text in texts:
+        name, equals, patterns = text.partition("=")
+        parts = tuple(part.strip() for part in patterns.split(",") if part.strip())
+        if not equals or not name.strip() or not parts:
+            raise UsageError(f"--map {text!r}: expected CLASS=PATTERN,PATTERN, such as convolution=Conv*,*FusedConv*")
+        found[name.strip()] = (*found.get(name.strip(), ()), *parts)
+    return found

@@ -24,15 +24,25 @@ from typing import TYPE_CHECKING
 import numpy as np
 from msgspec import structs
 
-from traceconv.align.checks import Breaches, Check, Contradiction, Limit, Rule, place_of
-from traceconv.align.estimate import Array, Events, some_of
+from traceconv.align.causality import Breaches, Check, Contradiction, Limit, Rule, place_of
+from traceconv.align.constraints import NameMap
+from traceconv.align.estimate import Array, Events, Method, some_of, stated_outer
 from traceconv.align.features import nest_of, shared_work
-from traceconv.align.geometry import F64
-from traceconv.align.inputs import ClockInput
-from traceconv.align.matching import NONE, Matcher, could_match
-from traceconv.align.names import NameMap
-from traceconv.align.nesting import CHANCE, LEAST_FITTING, UNMOVED, ThreadStretches, most_fitting, sticking_out
-from traceconv.align.pairs import stated_outer
+from traceconv.align.geometry import F64, spread_of
+from traceconv.align.inputs import ClockInput, Inputs, Placed
+from traceconv.align.matching import (
+    CHANCE,
+    LEAST_FITTING,
+    NONE,
+    UNMOVED,
+    Matcher,
+    Pairs,
+    ThreadStretches,
+    could_match,
+    most_fitting,
+    sticking_out,
+)
+from traceconv.align.wording import listed
 from traceconv.model.clocks import ClockMap, Verdict
 from traceconv.model.columns import I64
 from traceconv.model.numbers import earlier_or_later
@@ -41,6 +51,9 @@ from traceconv.model.trace import Trace, take
 
 if TYPE_CHECKING:
     from traceconv.align import Alignment
+
+
+# -- Check that the calls of a library lie inside the operators of a framework, however the clocks were related ------
 
 # These limit the cost, which is some microseconds for each slice.
 #: Of a trace with more slices than this, only this many windows of time are checked, evenly spread.
@@ -70,18 +83,7 @@ _SHARE_EMPTY, _TIMES_AS_EMPTY = 0.5, 2.0
 
 @dataclass(frozen=True, slots=True)
 class _Calls:
-    """Calls of a library, and the operators of a framework, of the kinds that both have. All times are on one clock.
-
-    Attributes:
-        outer, inner: the clock of the framework, and that of the library.
-        nest: the stretches of the framework's threads.
-        operators: the operators, in order of their start.
-        calls: the calls that are checked, in order of their start: at their times the framework was recorded.
-        rows: the rows of these calls in the slices of the inner trace.
-        log: all calls, in order of their start.
-        within: how far a call may stick out of its operator, ns.
-        others: the rows of calls that are set apart as those of another process; none if files relate the clocks.
-    """
+    """Calls of a library, and the operators of a framework, of the kinds that both have. All times are on one clock."""
 
     outer: ClockInput
     inner: ClockInput
@@ -96,12 +98,7 @@ class _Calls:
 
 @dataclass(frozen=True, slots=True)
 class _Reason:
-    """Why calls contradict their clock.
-
-    Attributes:
-        verdict, text: the best verdict that the clock can keep, and what is wrong.
-        move_ns: where the calls that it is about lie in operators, ns from here; None if not known.
-    """
+    """Why calls contradict their clock."""
 
     verdict: Verdict
     text: str
@@ -165,14 +162,7 @@ def _check_of_pair(outer: ClockInput, inner: ClockInput, alignment: Alignment, n
 
 
 def _calls(outer: ClockInput, inner: ClockInput, clock_map: ClockMap, names: NameMap, others: Array) -> _Calls | None:
-    """Return the common work of two clocks, by the map from the inner to the outer one; None without any.
-
-    Args:
-        outer, inner: the two clocks.
-        clock_map: the map from the inner to the outer one.
-        names: which names mean the same work.
-        others: the rows of calls that are set apart.
-    """
+    """Return the common work of two clocks, by the map from the inner to the outer one; None without any."""
     outer, inner, taken = _in_windows(outer, inner, clock_map)
     others = np.flatnonzero(np.isin(taken, others))
     views = shared_work(outer.trace, outer.clock, inner.trace, inner.clock, names)
@@ -213,10 +203,6 @@ def _in_windows(outer: ClockInput, inner: ClockInput, clock_map: ClockMap) -> tu
     """Return two clocks with the slices of some windows of time, evenly spread, if either has too many slices.
 
     The third result holds the rows of the slices that are left of the inner one.
-
-    Args:
-        outer, inner: the two clocks.
-        clock_map: the map from the inner to the outer one.
     """
     slices, calls = outer.trace.slices, inner.trace.slices
     if max(len(slices.ts), len(calls.ts)) <= _MOST_SLICES:
@@ -267,13 +253,7 @@ def _check(calls: _Calls) -> tuple[Check, _Reason | None]:
 
 
 def _breaches(calls: _Calls, out: F64, beyond: Array) -> Breaches:
-    """Return the breaches of calls that lie in no operator of their kind.
-
-    Args:
-        calls: the calls.
-        out: how far each sticks out of the nearest operator of its kind, ns.
-        beyond: whether each sticks out by more than is allowed.
-    """
+    """Return the breaches of calls that lie in no operator of their kind."""
     worst = int(np.argmax(out))
     return Breaches(int(np.count_nonzero(beyond)), round(float(out[worst])), _place(calls, worst))
 
@@ -309,12 +289,7 @@ def _place(calls: _Calls, call: int) -> str:
 
 
 def _contradiction(calls: _Calls, beyond: Array) -> _Reason | None:
-    """Return the worst contradiction of the two clocks; None if the calls fit as well as at any offset nearby.
-
-    Args:
-        calls: the calls.
-        beyond: whether each sticks out by more than is allowed.
-    """
+    """Return the worst contradiction of the two clocks; None if the calls fit as well as at any offset nearby."""
     operators, holding = _operators(calls)
     empty, several = operators.start[~holding], np.count_nonzero(beyond) > CHANCE
     reason = _fits_elsewhere(calls, beyond, empty) if several else None
@@ -344,13 +319,7 @@ def _operators(calls: _Calls) -> tuple[Events, Array]:
 
 
 def _fits_elsewhere(calls: _Calls, beyond: Array, empty: F64) -> _Reason | None:
-    """Return a reason if all calls, or those of a part, fit into operators at another offset only.
-
-    Args:
-        calls: the calls.
-        beyond: whether each sticks out by more than is allowed.
-        empty: the starts of operators without a call, ns.
-    """
+    """Return a reason if all calls, or those of a part, fit into operators at another offset only."""
     count = len(beyond)
     parts = np.array_split(np.arange(count), max(1, min(_PARTS, count // _CALLS_OF_A_PART)))
     for part in (np.arange(count), *(parts if len(parts) > 1 else []), *_from_change(beyond)):
@@ -371,11 +340,7 @@ def _fits_elsewhere(calls: _Calls, beyond: Array, empty: F64) -> _Reason | None:
 
 
 def _from_change(beyond: Array) -> tuple[Array, Array]:
-    """Return the calls before and from where most of those in no operator begin or end: a clock was set there, if any.
-
-    Args:
-        beyond: whether each call lies in no operator.
-    """
+    """Return the calls before and after where most of those in no operator begin or end: a clock was set there."""
     more = np.cumsum(beyond - beyond.mean())
     at = int(np.argmax(np.abs(more))) + 1
     return np.arange(at), np.arange(at, len(beyond))
@@ -425,11 +390,6 @@ def _belong_elsewhere(calls: _Calls, operators: Events, holding: Array) -> _Reas
 
     Those among, before and after the operators are tried separately. A log that goes on for longer than the trace has
     such calls, too, but then there are no operators without calls into which one move puts them.
-
-    Args:
-        calls: the calls.
-        operators: the operators of the kinds of the checked calls.
-        holding: whether each holds a call.
     """
     empty = ~holding
     if np.count_nonzero(empty) <= CHANCE:
@@ -465,3 +425,141 @@ def _during(calls: _Calls, starts: F64, part: Array) -> int:
     """Return how many of some operators start while some calls last, given the starts of the operators, ns."""
     first, last = float(calls.calls.start[part[0]]), float(np.max(calls.calls.end[part]))
     return int(np.count_nonzero((starts >= first - calls.within) & (starts <= last)))
+
+
+# -- Find the calls in a log that are of another process or thread than the operators beside it ----------------------
+
+#: Clocks that are known less exactly do not tell which calls lie in operators, ns: some operators last 20 µs.
+_EXACT_NS = 20_000
+#: The fewest calls of others, and their least share of all. Not tuned: as for matches in `sequences`.
+_FEWEST, _LEAST_SHARE = 16, 0.1
+#: A call that ends behind its operator is of others if it starts in it this many spreads away from the usual delay
+#: (simulated: 99.5 % of own calls are nearer, 5 % of others).
+_UNUSUAL = 3
+#: The least share of the calls of others that start during calls in operators (simulated: 0.6, recorded: 0.27; where
+#: operators are missing: less than 0.01).
+_LEAST_OVERLAP = 0.1
+
+
+def with_others_apart(inputs: Inputs, placed: Placed, names: NameMap) -> Placed:
+    """Return the clocks with the rows of the calls of other processes, and a warning about each log that holds some.
+
+    Args:
+        inputs: the clocks.
+        placed: the clocks on trace time.
+        names: which names mean the same work.
+    """
+    sides = [one for one in inputs.clocks if one.key in placed.maps and one.layer in (Layer.FRAMEWORK, Layer.LIBRARY)]
+    others, warnings = dict(placed.others), list(placed.warnings)
+    for inner in sides:
+        outers = [outer for outer in sides if stated_outer(outer, inner) is outer and _is_telling(outer, inner, placed)]
+        found = _of_others(outers, inner, placed, names) if inner.trace.sources[0].runs_in and outers else None
+        if found is not None:
+            rows, checked = found
+            files = tuple(outer.name for outer in outers)
+            others[inner.index] = rows
+            warnings.append(
+                (
+                    inner.key,
+                    (
+                        f"{len(rows)} of {checked} calls are drawn apart, as of another process or thread: they do "
+                        f"not fit into operators of {listed(files, ' and ')}, or start during calls that fit better"
+                    ),
+                )
+            )
+    return replace(placed, others=others, warnings=warnings)
+
+
+def _is_telling(outer: ClockInput, inner: ClockInput, placed: Placed) -> bool:
+    """Return whether two clocks are so well known that calls lie in the operators that made them."""
+    clock_map = _between(outer, inner, placed)
+    if clock_map.bound_ns is None or clock_map.verdict.refused or clock_map.bound_ns > _EXACT_NS:
+        return False
+    if max(len(side.trace.slices.ts) for side in (outer, inner)) <= _MOST_SLICES:
+        return True
+    pairs = (pair for pair in placed.pairs if set(pair.keys) == {outer.key, inner.key} and pair.taken)
+    return any(pair.estimate.method is Method.SEQUENCE and pair.estimate.wrong > _LEAST_SHARE for pair in pairs)
+
+
+def _between(outer: ClockInput, inner: ClockInput, placed: Placed) -> ClockMap:
+    """Return the map from the clock of a log to that of a framework."""
+    return placed.maps[inner.key].then(placed.maps[outer.key].inverse())
+
+
+def _of_others(
+    outers: Sequence[ClockInput], inner: ClockInput, placed: Placed, names: NameMap
+) -> tuple[I64, int] | None:
+    """Return the rows of the calls of others in a log, and the number of calls that were compared; None without any."""
+    count = len(inner.trace.slices.ts)
+    compared, begun, inside = np.zeros(count, bool), np.zeros(count, bool), np.zeros(count, bool)
+    odd = np.full(count, np.inf)
+    threads = 0
+    for outer in outers:
+        clock_map = _between(outer, inner, placed)
+        views = shared_work(outer.trace, outer.clock, inner.trace, inner.clock, names)
+        if views is None:
+            continue
+        operators, rows = views[0].events, views[1].rows
+        start = (clock_map.apply(inner.trace.slices.ts[rows]) - operators.zero_ns).astype(np.float64)
+        calls = replace(views[1].events, start=start, zero_ns=operators.zero_ns)
+        nest = nest_of(outer.trace, inner.trace, views)
+        steps = sum(side.domain.resolution_ns for side in (outer, inner))
+        within = clock_map.stated_bound_ns + steps
+        out, late = (sticking_out(nest, one) for one in (_starts(calls), calls))
+        compared[rows] |= could_match(operators, calls, UNMOVED) & np.isfinite(out)
+        begun[rows] |= out <= within
+        inside[rows] |= late <= within
+        odd[rows] = np.minimum(odd[rows], _oddness(operators, calls, within))
+        threads += len(nest.threads)
+    ts, dur = inner.trace.slices.ts, inner.trace.slices.dur
+    of_others = np.flatnonzero(compared & ~begun)
+    whole, checked = np.flatnonzero(compared & inside), int(np.count_nonzero(compared))
+    if len(of_others) < max(_FEWEST, _LEAST_SHARE * checked):
+        return None
+    if np.count_nonzero(_begun_within(ts, dur, whole, of_others)) < _LEAST_OVERLAP * len(of_others):
+        return None
+    by_chance = compared & begun & ~inside & np.isfinite(odd) & (odd > _UNUSUAL)
+    second = np.empty(0, np.int64)
+    if threads == 1:
+        second = _second_of_two(ts, np.where(inside, dur, 0), np.flatnonzero(compared & begun & ~by_chance), odd)
+    return np.sort(np.concatenate((of_others, np.flatnonzero(by_chance), second))), checked
+
+
+def _starts(calls: Events) -> Events:
+    """Return the starts of calls, as calls without a length."""
+    return replace(calls, dur=np.zeros_like(calls.dur))
+
+
+def _oddness(operators: Events, calls: Events, within: float) -> F64:
+    """Return for each call how unusual its times are in its operator, in spreads of all starts.
+
+    Of a call that ends behind its operator only the start counts. inf if none holds its start.
+    """
+    matcher, both = Matcher(operators, calls), (_starts(calls), calls)
+    begun, whole = (Pairs.of(operators, one, matcher.part(one).holding(UNMOVED, within), UNMOVED) for one in both)
+    odd, spread = np.full(len(calls), np.inf), max(spread_of(begun.begin), within)
+    odd[begun.b] = np.abs(begun.begin) / spread
+    odd[whole.b] = np.maximum(np.abs(whole.begin), np.abs(whole.end)) / spread
+    return odd
+
+
+def _begun_within(ts: I64, dur: I64, one: Array, other: Array) -> Array:
+    """Return which rows of the second set begin during a row of the first one."""
+    one = one[np.argsort(ts[one], kind="stable")]
+    latest = np.maximum.accumulate(np.append(np.iinfo(np.int64).min, (ts + dur)[one]))
+    begun = np.searchsorted(ts[one], ts[other])
+    return np.asarray(latest[begun] > ts[other])
+
+
+def _second_of_two(ts: I64, dur: I64, rows: Array, odd: F64) -> Array:
+    """Return of each two calls, of which one starts during the other, the odder one."""
+    kept: list[int] = []
+    others: list[int] = []
+    for row in rows[np.argsort(ts[rows], kind="stable")].tolist():
+        if kept and ts[row] < ts[kept[-1]] + dur[kept[-1]]:
+            if odd[row] >= odd[kept[-1]]:
+                others.append(row)
+                continue
+            others.append(kept.pop())
+        kept.append(row)
+    return np.array(others, np.int64)

@@ -25,9 +25,8 @@ from itertools import islice, pairwise, repeat
 import numpy as np
 
 from traceconv.align.estimate import OTHER_RUN, Array, Estimate, Events, Method, Residuals, Rival, insufficient
-from traceconv.align.geometry import F64
+from traceconv.align.geometry import F64, spread_of
 from traceconv.align.iterations import correlation_of_deviations, log_durations, period_of
-from traceconv.align.robust import spread_of
 from traceconv.align.wording import counted
 from traceconv.model.clocks import Verdict
 from traceconv.model.numbers import format_short
@@ -110,13 +109,7 @@ _SETTLE = "a log with times would settle it"
 
 @dataclass(frozen=True, slots=True)
 class _Kind:
-    """The model of the durations of one kind.
-
-    Attributes:
-        bias: the difference of outer and inner duration, ns.
-        noise: the mean absolute deviation from the bias, ns.
-        middle, spread: the median and the spread of the logarithms of the durations in b.
-    """
+    """The model of the durations of one kind."""
 
     bias: float
     noise: float
@@ -126,14 +119,7 @@ class _Kind:
 
 @dataclass(frozen=True, slots=True)
 class _Model:
-    """The model of the differences between the two logs.
-
-    Attributes:
-        kinds: the model of each kind, by number.
-        relative: the part of the noise that is proportional to the duration, as a share.
-        matched: the share of events of a, among those that b spans, which are in b.
-        extra: the share of events of b which are not in a.
-    """
+    """The model of the differences between the two logs."""
 
     kinds: dict[int, _Kind]
     relative: float
@@ -215,16 +201,7 @@ class _Table:
 
 @dataclass(frozen=True, slots=True)
 class _Path:
-    """The best path of b along a.
-
-    Attributes:
-        match: the row in a of each row of b, -1 for none.
-        margin: the loss for each row of b if the path has to pass half an iteration away, nats.
-        alone: the loss for each row of b without its match, nats.
-        score: the score of the whole path, nats.
-        ends: the positions in a where b may end.
-        heights: the best score of a path that ends there.
-    """
+    """The best path of b along a."""
 
     match: Array
     margin: F64
@@ -403,13 +380,6 @@ def _path(a: Events, b: Events, model: _Model, windows: list[_Window], half: int
     """Return the best path of b along a.
 
     Only the scores before each block are kept; in the backward pass, the rows of a block are computed again.
-
-    Args:
-        a, b: the events.
-        model: the model.
-        windows: the windows to search, in order.
-        half: the number of events of a in half an iteration.
-        margins: whether to compute margins.
     """
     table = _Table(a, b, model)
     before: list[F64] = []
@@ -435,11 +405,7 @@ def _path(a: Events, b: Events, model: _Model, windows: list[_Window], half: int
 
 
 def _traced(made: F64, window: _Window, place: int, skip_b: float, match: Array) -> tuple[Array, Array, int]:
-    """Trace the path back through a block, and note the matches.
-
-    Returns:
-        The first and the last position of the path after each row, and the position before the block.
-    """
+    """Trace the path back through a block, and note the matches."""
     count = window.last - window.first
     left, right = np.empty(count, np.int64), np.empty(count, np.int64)
     at = place - window.low
@@ -455,11 +421,7 @@ def _traced(made: F64, window: _Window, place: int, skip_b: float, match: Array)
 
 
 def _behind(a: Events, b: Events, model: _Model, windows: Sequence[_Window]) -> Iterator[F64]:
-    """Yield, from the last window to the first, the best scores of the rest of b from each position.
-
-    Yields:
-        The scores before the first row and after each row.
-    """
+    """Yield, from the last window to the first, the best scores of the rest of b from each position."""
     table = _Table(_reversed(a), _reversed(b), model)
     scores, old = None, None
     for window in reversed(windows):
@@ -471,16 +433,7 @@ def _behind(a: Events, b: Events, model: _Model, windows: Sequence[_Window]) -> 
 
 
 def _compared(total: F64, left: Array, right: Array, half: int) -> tuple[F64, F64]:
-    """Return the loss of the best path if it has to pass elsewhere, for each row of a block.
-
-    Args:
-        total: the best score through each position, before the first row and after each row.
-        left, right: the first and the last position of the best path after each row.
-        half: the number of events of a in half an iteration.
-
-    Returns:
-        The loss if it has to pass half an iteration away, and the loss without the match of the row.
-    """
+    """Return the loss of the best path if it has to pass elsewhere, for each row of a block."""
     away, alone = np.empty(len(left)), np.empty(len(left))
     for row, (first, last) in enumerate(zip(left.tolist(), right.tolist(), strict=True)):
         before, after = total[row], total[row + 1]
@@ -563,17 +516,7 @@ def _rivals(a: Events, path: _Path, half: int) -> tuple[tuple[Rival, ...], tuple
 def _verdict(
     a: Events, b: Events, path: _Path, placed: Array, used: int, period: int | None, rivals: int, least: float
 ) -> tuple[Verdict, str]:
-    """Return the verdict and its reason.
-
-    Args:
-        a, b: the events.
-        path: the best path.
-        placed: the rows of b whose iteration is certain.
-        used: the number of these that are certain by themselves.
-        period: the events of a in an iteration, None if nothing repeats.
-        rivals: the number of other positions where b fits.
-        least: the required margin, nats.
-    """
+    """Return the verdict and its reason."""
     margin = _margin(path)
     if margin < least:
         spacing = 0.0  # the duration of an iteration where b was matched

@@ -9,7 +9,7 @@ All times are float64 ns relative to the first time of their clock: small enough
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any
@@ -17,9 +17,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from traceconv.align.domains import Key
 from traceconv.align.geometry import F64, Chain, Line, Region
-from traceconv.model.clocks import FREE_DRIFT, Verdict
+from traceconv.align.inputs import ClockInput
+from traceconv.align.wording import moves
+from traceconv.model.clocks import DRIFT_UNIT, FREE_DRIFT, Bend, ClockMap, Provenance, Step, Verdict
 from traceconv.model.columns import I32
+
+# -- Input and output of an estimator --------------------------------------------------------------------------------
 
 Array = npt.NDArray[Any]
 #: The most rivals that an estimate lists.
@@ -266,3 +271,220 @@ OTHER_RUN = "perhaps two runs, two parts of one run, or a clock that was set in 
 def insufficient(method: Method, reason: str) -> Estimate:
     """Return an estimate that is refused for lack of evidence, with the reason."""
     return Estimate(method, Verdict.INSUFFICIENT, reason)
+
+
+# -- The estimate for two clocks of inputs, with the maps between them that follow from it ---------------------------
+
+#: Messages name this many rivals at most.
+_MOST_NAMED = 4
+
+
+@dataclass(frozen=True, slots=True)
+class PairEstimate:
+    """What the events of two clocks say about their relation.
+
+    Attributes:
+        a, b: the two clocks.
+        estimate: the answer of an estimator. Its clock x, the one with the outer events, is a; or b, if `swapped`.
+        zero_a, zero_b: the times of a and b that the numbers of the estimate count from, ns.
+        clock_map: the map from a to b, with the bound over all events of a.
+        back_bound_ns: the bound of the map from b to a over all events of b; None if it is not known.
+        known: the map from a to b that was known before; None if there was none.
+        swapped: whether clock x of the estimate is b instead of a.
+        rows: the matched slices, as rows in the traces of a and b; None if the estimator matches no slices.
+        taken: whether the alignment uses the estimate.
+    """
+
+    a: ClockInput
+    b: ClockInput
+    estimate: Estimate
+    zero_a: int
+    zero_b: int
+    clock_map: ClockMap
+    back_bound_ns: int | None = None
+    known: ClockMap | None = None
+    swapped: bool = False
+    rows: tuple[Array, Array] | None = None
+    taken: bool = False
+
+    @property
+    def keys(self) -> tuple[Key, Key]:
+        """The numbers of the two clocks."""
+        return self.a.key, self.b.key
+
+    def carries(self, clock_map: ClockMap) -> bool:
+        """Return whether a map rests on this estimate."""
+        return self.taken and frozenset(self.keys) in clock_map.rests_on
+
+    @property
+    def has_offset(self) -> bool:
+        """Whether the estimate has an offset, even a refused one."""
+        return not self.estimate.verdict.refused or self.estimate.landscape is not None
+
+    @property
+    def bound_ns(self) -> int:
+        """How wrong the map from a to b is at most, over the events of a, ns."""
+        return self.clock_map.uncertainty
+
+    @property
+    def back(self) -> ClockMap:
+        """The map from b to a."""
+        return replace(self.clock_map.inverse(), bound_ns=self.back_bound_ns)
+
+    def rival_offsets(self) -> list[int]:
+        """Return the other offsets from clock x to clock y that fit, each less the best one, ns."""
+        return [round(rival.offset_ns - self.estimate.line.offset) for rival in self.estimate.rivals]
+
+    def rival_moves(self, moved: ClockInput) -> list[int]:
+        """Return by how much one of the two clocks is later at each rival than at the best offset, ns.
+
+        The other clock is at rest. A greater offset from x to y moves the events of x later, and those of y earlier.
+        """
+        x = self.b if self.swapped else self.a
+        return [offset if moved.key == x.key else -offset for offset in self.rival_offsets()]
+
+    def why_refused(self, moved: ClockInput) -> str:
+        """Return the reason of the verdict, with the strongest rivals as moves of one of the two clocks."""
+        rivals = self.rival_moves(moved)[:_MOST_NAMED]
+        if not rivals:
+            return self.estimate.reason
+        return f"{self.estimate.reason}; other offsets of {moved.name}, relative to the best one: {moves(rivals)}"
+
+
+#: Compares two clocks, the first one as clock x. The map is what is known from the first to the second.
+OneWay = Callable[[ClockInput, ClockInput, ClockMap | None], Sequence[PairEstimate]]
+
+
+def pair_estimate(
+    a: ClockInput, b: ClockInput, estimate: Estimate, zeros: tuple[int, int], known: ClockMap | None
+) -> PairEstimate:
+    """Return the estimate for two clocks, with the maps in both directions.
+
+    Args:
+        a, b: the two clocks; a is clock x of the estimate.
+        estimate: the answer of an estimator.
+        zeros: the times of a and b that its numbers count from, ns.
+        known: the map from a to b that was known before.
+    """
+    chain = estimate.chain
+    jumps = any(line.doubt is not None for line in chain.lines)
+    # Without a jump, the error is greatest at the first or the last time. The zero is taken out of the integers: times
+    # since 1970 are not exact as float64.
+    all_times = (np.sort(side.times()) if jumps else np.array(side.span, np.int64) for side in (a, b))
+    times, times_b = ((ts - zero).astype(np.float64) for ts, zero in zip(all_times, zeros, strict=True))
+    first, *later = chain.lines
+    start = _in_integers(first, first.x0, zeros)
+    clock_map = ClockMap(
+        start.offset_ns,
+        _bound(chain, times),
+        (Step(estimate.method.compared, Provenance.ESTIMATED),),
+        estimate.verdict,
+        start.drift,
+        start.at_ns,
+        tuple(_in_integers(line, line.begin, zeros) for line in later),
+        rests_on=rests_on(a, b),
+    )
+    return PairEstimate(a, b, estimate, *zeros, clock_map, _bound(chain, chain.back(times_b, in_order=True)), known)
+
+
+def swapped(pair: PairEstimate) -> PairEstimate:
+    """Return the same estimate with a and b exchanged."""
+    return replace(
+        pair,
+        a=pair.b,
+        b=pair.a,
+        zero_a=pair.zero_b,
+        zero_b=pair.zero_a,
+        clock_map=pair.back,
+        back_bound_ns=pair.clock_map.bound_ns,
+        known=pair.known.inverse() if pair.known else None,
+        swapped=not pair.swapped,
+        rows=(pair.rows[1], pair.rows[0]) if pair.rows else None,
+    )
+
+
+def relined(pair: PairEstimate, line: Line) -> PairEstimate:
+    """Return the estimate with another line, which its region holds."""
+    estimate = replace(pair.estimate, chain=Chain((line,)))
+    sides = (pair.b, pair.a) if pair.swapped else (pair.a, pair.b)
+    zeros = (pair.zero_b, pair.zero_a) if pair.swapped else (pair.zero_a, pair.zero_b)
+    known = pair.known.inverse() if pair.known and pair.swapped else pair.known
+    one = pair_estimate(*sides, estimate, zeros, known)
+    return replace(swapped(one) if pair.swapped else one, rows=pair.rows)
+
+
+def in_both_orders(one_way: OneWay, a: ClockInput, b: ClockInput, known: ClockMap | None) -> list[PairEstimate]:
+    """Return the estimates with a as clock x, then those with b as clock x."""
+    return [*one_way(a, b, known), *map(swapped, one_way(b, a, known.inverse() if known else None))]
+
+
+def common_times(a: ClockInput, b: ClockInput, known: ClockMap | None) -> tuple[int, int]:
+    """Return the first and the last time of clock a at which both have events, ns.
+
+    Without a map from a to b, it is the whole span of a.
+    """
+    first, last = a.span
+    if known is None:
+        return first, last
+    first_b, last_b = map(known.inverse().at, b.span)
+    return max(first, first_b), min(last, last_b)
+
+
+def refused_unless_narrower(pair: PairEstimate, give: str, them: str) -> PairEstimate:
+    """Return the estimate, refused if its bound is not smaller than the one that was known before.
+
+    Args:
+        pair: the estimate.
+        give, them: for the reason, what gives the bound, and the pronoun for it.
+    """
+    known = pair.known.bound_ns if pair.known else None
+    if known is None or pair.estimate.verdict.refused or pair.bound_ns < known:
+        return pair
+    reason = f"{give} ±{pair.bound_ns / 1e3:.0f} µs, no better than what is known without {them}"
+    return replace(pair, estimate=insufficient(pair.estimate.method, reason))
+
+
+def is_accepted(estimate: Estimate, *, same_run: bool = False) -> bool:
+    """Return whether an estimate is certain enough to be used.
+
+    Args:
+        estimate: the estimate.
+        same_run: whether the user states that all inputs are of one run.
+    """
+    return estimate.verdict is Verdict.OK or (same_run and estimate.verdict is Verdict.UNVERIFIED)
+
+
+def stated_outer(a: ClockInput, b: ClockInput) -> ClockInput | None:
+    """Return the clock whose slices lie around those of the other one, as the formats state; None if they do not."""
+    if a.layer is None or b.layer is None or a.layer is b.layer:
+        return None
+    return a if a.layer < b.layer else b
+
+
+def rests_on(a: ClockInput, b: ClockInput) -> frozenset[frozenset[Key]]:
+    """Return the value of `ClockMap.rests_on` for a map that is estimated from two clocks."""
+    return frozenset({frozenset({a.key, b.key})})
+
+
+def _in_integers(line: Line, at: float, zeros: tuple[int, int]) -> Bend:
+    """Return a line in integer ns, with the offset that it has at a time of clock a (ns from the zero of a)."""
+    offset = line.offset + line.drift * (round(at) - line.x0)
+    return Bend(zeros[0] + round(at), round(offset) + zeros[1] - zeros[0], round(line.drift / DRIFT_UNIT))
+
+
+def _bound(chain: Chain, x: F64) -> int | None:
+    """Return how wrong a relation is at most between the first and the last of some times, ns; None without a region.
+
+    Beside a jump the error can be as great as the jump, if nothing tells on which side of it an event is.
+    """
+    if not chain.bounded:
+        return None
+    begins = np.array(chain.begins)
+    begins = begins[(begins > x[0]) & (begins < x[-1])]
+    around = np.concatenate((begins, np.nextafter(begins, -np.inf)))  # both sides of each line's start
+    for line in chain.lines:
+        around = around[~line.in_doubt(around)]
+    x = np.concatenate((x, around))
+    low, high = chain.bounds(x)
+    moved = chain.map(x) - x
+    return int(np.ceil(max(float(np.max(high - moved)), float(np.max(moved - low))))) + 1

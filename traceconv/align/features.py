@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from traceconv.align.constraints import NameMap
 from traceconv.align.domains import rows_on
 from traceconv.align.estimate import Array, Bins, Events, SampledThreads, Samples
-from traceconv.align.names import NameMap
-from traceconv.align.nesting import UNNAMED, Stretches, ThreadStretches
+from traceconv.align.matching import UNNAMED, Stretches, ThreadStretches
 from traceconv.families.registry import importers
 from traceconv.model.args import arg_values
 from traceconv.model.clocks import Run

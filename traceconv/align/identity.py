@@ -3,7 +3,7 @@
 A process is identified by machine and pid, a thread by machine and tid, which is unique on a machine at a time: an
 input that states only the tid still identifies the thread. Tracks of several inputs are joined in one process if
 
-- the inputs are of one machine (see `traceconv.align.machines`), their numbers are those of the operating system, and
+- the inputs are of one machine (see `traceconv.align.domains`), their numbers are those of the operating system, and
   they recorded the process at about the same time;
 - an input does not state its process, and only one process of the merge fits: on the same machine, at the same time, of
   a runtime that can have recorded it.
@@ -28,8 +28,7 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
 
-from traceconv.align.domains import clocks_of_tracks
-from traceconv.align.machines import Basis, Machine
+from traceconv.align.domains import Basis, Machine, clocks_of_tracks
 from traceconv.align.wording import listed
 from traceconv.model.clocks import ClockMap, Run
 from traceconv.model.columns import I64, occurring
@@ -416,11 +415,6 @@ def _writers(view: View, shown: Iterable[tuple[Seen, Seen]], stray: Seen) -> Bas
     """Return the processes that can have written a track without a process, each with its basis.
 
     Processes of one input without pids are taken for one: the first one stands for all.
-
-    Args:
-        view: all inputs.
-        shown: pairs of a process and its record in one input.
-        stray: the track.
     """
     recording = view.recordings[stray.input]
     bases: Bases = {}

@@ -2,22 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from itertools import combinations
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from traceconv.align.anchors import graph_of
-from traceconv.align.constraint_parser import NO_CONSTRAINTS, Constraints
-from traceconv.align.constraints import Stated, moved_by_user, state
-from traceconv.align.domains import Key, ends_of, rows_on, spans, with_own_domains
-from traceconv.align.duplicates import repeated
-from traceconv.align.machines import machines_of, with_clocks_of_boots, with_one_name, with_wall_clocks_of_hosts
-from traceconv.align.names import NameMap
-from traceconv.align.repeated_snapshots import lines_of_readings, warnings_of_set_clocks, with_readings_of_set_clocks
+from traceconv.align.constraints import NO_CONSTRAINTS, Constraints, NameMap
+from traceconv.align.domains import (
+    Key,
+    Warnings,
+    ends_of,
+    machines_of,
+    rows_on,
+    spans,
+    with_clocks_of_boots,
+    with_one_name,
+    with_own_domains,
+    with_wall_clocks_of_hosts,
+)
+from traceconv.align.statements import (
+    Stated,
+    lines_of_readings,
+    moved_by_user,
+    state,
+    warnings_of_set_clocks,
+    with_readings_of_set_clocks,
+)
 from traceconv.align.wording import counted
 from traceconv.errors import UsageError
 from traceconv.model.clocks import (
@@ -32,14 +47,19 @@ from traceconv.model.clocks import (
     Step,
     Verdict,
 )
-from traceconv.model.columns import I64
+from traceconv.model.columns import I32, I64, chunks, distinct_values, occurring
 from traceconv.model.numbers import format_within
-from traceconv.model.source_info import Layer
-from traceconv.model.trace import Trace
-from traceconv.model.track_table import TrackKind
+from traceconv.model.source_info import Layer, other_forms
+from traceconv.model.trace import TABLES, Trace
+from traceconv.model.track_table import Track, TrackKind
 
 if TYPE_CHECKING:
-    from traceconv.align.device_skew import DeviceSkew
+    from traceconv.align.devices import DeviceSkew
+    from traceconv.align.duration_layout import Placement
+    from traceconv.align.estimate import PairEstimate
+
+
+# -- Gather the clocks of all inputs, with all statements of files and user about them -------------------------------
 
 #: For each input the skews of its devices, by clock and track.
 Skews = Sequence[Mapping[int, Mapping[int, "DeviceSkew"]]]
@@ -298,12 +318,7 @@ def gathered(traces: Sequence[Trace], constraints: Constraints = NO_CONSTRAINTS)
 
 
 def _graph(stated: Stated, *, same_machine: bool = False) -> ClockGraph:
-    """Return the graph of all clocks, with all relations between them.
-
-    Args:
-        stated: the statements of files and user.
-        same_machine: whether the user states that all inputs are of one machine.
-    """
+    """Return the graph of all clocks, with all relations between them."""
     # Of the wall clocks of several hosts the first one becomes trace time: let it be that of an input with events.
     in_order = sorted(stated.traces, key=lambda trace: not any(trace.counts().values()))
     hosts = [domain for trace in in_order for domain in (*trace.clocks, *ends_of(trace))]
@@ -334,3 +349,251 @@ def _trace_time(clocks: Sequence[ClockInput], graph: ClockGraph) -> ClockDomain:
     if not events_on or any(domain in known for domain in events_on):
         return REALTIME
     return events_on[0]
+
+
+# -- Find inputs that are one recording: given twice, or in two forms, and warn of them ------------------------------
+
+#: Fewer events than this may be equal by chance.
+_LEAST_EVENTS = 8
+#: The times that are looked up first. If half of the samples are shared, all are missed once in 2**this. Not tuned.
+_LOOKED_UP = 64
+#: The columns that hold positions in files, and are not compared.
+_PLACES = ("args_at", "origin")
+
+
+def same_recording(one: Trace, other: Trace) -> bool:
+    """Return whether two traces hold the same recording, as copies or in two forms."""
+    return same_events(one, other) or bool(forms_among([one, other]))
+
+
+def forms_among(traces: Sequence[Trace]) -> dict[int, int]:
+    """Return the traces that are another form of the recording of another one, each with that one, by numbers."""
+    by_marks = defaultdict[object, list[tuple[int, int]]](list)
+    for index, trace in enumerate(traces):
+        if form := trace.sources[0].form:
+            by_marks[form.marks].append((form.rank, index))
+    found: dict[int, int] = {}
+    for ranked in by_marks.values():
+        if len({rank for rank, _ in ranked}) > 1:
+            numbers = [index for _, index in sorted(ranked)]
+            files = [(form, form.marks(traces[one])) for one in numbers if (form := traces[one].sources[0].form)]
+            found |= {numbers[at]: numbers[owner] for at, owner in other_forms(files).items()}
+    return found
+
+
+def same_events(one: Trace, other: Trace) -> bool:
+    """Return whether all events of two traces agree in written times, values, stacks and args.
+
+    Different recordings almost always differ in the first comparison, which is cheap.
+    """
+    if one.sources[0].format != other.sources[0].format or one.counts() != other.counts():
+        return False
+    if sum(one.counts().values()) < _LEAST_EVENTS:
+        return False
+    if one.strings != other.strings or one.frames != other.frames or _tracks(one) != _tracks(other):
+        return False
+    tables = [(getattr(one, name), getattr(other, name)) for name in TABLES]
+    same = all(
+        np.array_equal(getattr(table, column.name), getattr(its, column.name))
+        for table, its in tables
+        for column in fields(table)
+        if column.name not in _PLACES
+    )
+    return same and all(_same_args(one, other, *pair) for pair in tables)
+
+
+def _tracks(trace: Trace) -> list[Track]:
+    """Return the tracks of one input, without the name of those that are named after their file."""
+    file = trace.sources[0].name
+    return [replace(track, name="") if track.name == file else track for track in trace.tracks]
+
+
+def _same_args(one: Trace, other: Trace, table: Any, other_table: Any) -> bool:
+    """Return whether the args of two equal tables have the same bytes."""
+    if not hasattr(table, "args_at"):
+        return True
+    return all(
+        np.array_equal(
+            one.args.joined(table.args_at[rows], table.args_len[rows]),
+            other.args.joined(other_table.args_at[rows], other_table.args_len[rows]),
+        )
+        for rows in chunks(len(table.args_len))
+    )
+
+
+class _SharedSamples:
+    """Counts the samples that inputs have in common, at the coarser resolution of two.
+
+    The samples of an input are sorted once for each resolution: there may be many inputs.
+    """
+
+    def __init__(self, traces: Sequence[Trace]) -> None:
+        self._traces = traces
+        self._threads: dict[tuple[str, int], int] = {}
+        self._sorted: dict[tuple[int, int], tuple[I32, I64]] = {}
+        self._steps = [_resolution(trace) for trace in traces]
+
+    def count(self, one: int, other: int) -> int:
+        """Return the number of samples of two inputs that agree in event, thread and time.
+
+        It is 0 if these are probably less than half of the shorter input: then some of its times are looked up alone.
+        """
+        if not self._steps[one] or not self._steps[other]:
+            return 0
+        step = max(self._steps[one], self._steps[other])
+        short, long = sorted((self._thread_times(index, step) for index in (one, other)), key=lambda rows: len(rows[1]))
+        if not len(short[1]):
+            return 0
+        some = short[1][np.random.default_rng(0).integers(len(short[1]), size=_LOOKED_UP)]
+        at = np.minimum(np.searchsorted(long[1], some), len(long[1]) - 1)
+        if not np.any(long[1][at] == some):
+            return 0
+        return len(short[1]) + len(long[1]) - len(_different(*map(np.concatenate, zip(short, long, strict=True)))[1])
+
+    def _thread_times(self, index: int, step: int) -> tuple[I32, I64]:
+        """Return the distinct samples of an input by time: numbers for their event and thread, and times in steps."""
+        if (index, step) not in self._sorted:
+            trace, samples = self._traces[index], self._traces[index].samples
+            pairs = samples.name * np.int64(len(trace.tracks)) + samples.track
+            occur = distinct_values(pairs)
+            numbers = np.full(len(occur), -1, np.int32)
+            for at, (name, track) in enumerate(zip(*np.divmod(occur, len(trace.tracks)), strict=True)):
+                tid = trace.tracks[track].tid
+                if tid is not None:
+                    numbers[at] = self._threads.setdefault((trace.strings[name], tid), len(self._threads))
+            threads = numbers[np.searchsorted(occur, pairs)]
+            self._sorted[index, step] = _different(threads[threads >= 0], samples.ts[threads >= 0] // step)
+        return self._sorted[index, step]
+
+
+def _resolution(trace: Trace) -> int:
+    """Return the coarsest resolution of the times of samples, ns; 0 without samples."""
+    clocks = (trace.clocks[trace.tracks[track].clock] for track in occurring(trace.samples.track))
+    return max((clock.resolution_ns for clock in clocks), default=0)
+
+
+def _different(threads: I32, times: I64) -> tuple[I32, I64]:
+    """Return the distinct pairs, by time; `np.unique` would load numpy's masked arrays."""
+    order = np.lexsort((threads, times))
+    threads, times = threads[order], times[order]
+    new = np.append(True, (threads[1:] != threads[:-1]) | (times[1:] != times[:-1]))[: len(times)]
+    return threads[new], times[new]
+
+
+def repeated(traces: Sequence[Trace]) -> dict[int, int]:
+    """Return for each input that repeats another one that input, by numbers; for all of a recording it is the same one.
+
+    It does if the files have the same content, or hold the same recording, maybe in another form.
+    """
+    copies = _copies(traces)
+    single = [index for index in range(len(traces)) if index not in copies]
+    forms = {single[at]: single[owner] for at, owner in forms_among([traces[index] for index in single]).items()}
+    return {index: forms.get(first, first) for index, first in copies.items()} | forms
+
+
+def _copies(traces: Sequence[Trace]) -> dict[int, int]:
+    """Return for each input with the content or all the events of an earlier one the first such input, by numbers."""
+    repeats: dict[int, int] = {}
+    contents: dict[bytes, int] = {}
+    candidates = defaultdict[object, list[int]](list)  # there may be many inputs: others are not compared
+    for index, trace in enumerate(traces):
+        source = trace.sources[0]
+        begins = [table.ts[:1].tobytes() for _, table in trace.timed_tables()]
+        others = candidates[source.format, *trace.counts().values(), *begins]
+        first = contents.get(source.digest)
+        if first is None:
+            first = next((one for one in others if same_events(traces[one], trace)), None)
+        if first is not None:
+            repeats[index] = first
+            continue
+        others.append(index)
+        if source.digest:
+            contents[source.digest] = index
+    return repeats
+
+
+def warnings_of_duplicates(
+    traces: Sequence[Trace], hosts: Sequence[str], repeats: Mapping[int, int]
+) -> Iterator[tuple[int, str]]:
+    """Yield a warning for each input that repeats another one, or has the samples of another one: both are drawn.
+
+    Args:
+        traces: the inputs.
+        hosts: the host of the clocks of each input, "" if not known.
+        repeats: the inputs that repeat another one, as in `repeated`.
+    """
+    samples_of = _SharedSamples(traces)
+    for (first, one), (index, other) in combinations(enumerate(traces), 2):
+        name = one.sources[0].name
+        if repeats.get(index, index) == repeats.get(first, first):
+            if first == repeats.get(index, min(index, first)):
+                yield (
+                    index,
+                    f"its events are those of {name}: the same recording is drawn twice; leave one of the two out",
+                )
+        elif not hosts[first] or not hosts[index] or hosts[first] == hosts[index]:
+            shared, samples = samples_of.count(first, index), len(other.samples.ts)
+            if shared >= _LEAST_EVENTS and 2 * shared >= min(len(one.samples.ts), samples):
+                yield (
+                    index,
+                    (
+                        f"{shared} of its {samples} samples are samples of {name} (same events, threads and times): "
+                        "they are drawn twice; leave one of the two out"
+                    ),
+                )
+
+
+# -- The clocks on trace time, and the warnings about those that are placed without certainty ------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """The clocks on trace time.
+
+    Attributes:
+        maps: the map to trace time of each clock that is related to it.
+        pairs: the estimates, each with whether it is used.
+        warnings: warnings, each with its clock.
+        placements: for each input without times that was laid into slices of another one: its position there.
+        others: for a log with calls of other processes than the recorded one: the rows of these slices.
+    """
+
+    maps: Maps
+    pairs: Sequence[PairEstimate] = ()
+    warnings: Warnings = ()
+    placements: Mapping[int, Placement] = field(default_factory=dict)
+    others: Mapping[int, I64] = field(default_factory=dict)
+
+
+def related_maps(inputs: Inputs, graph: ClockGraph) -> dict[Key, ClockMap]:
+    """Return the maps of all clocks that are related to trace time, without the offsets of the user."""
+    known = graph.maps_to(inputs.target)
+    return {one.key: one.correction.then(known[one.domain]) for one in inputs.clocks if one.domain in known}
+
+
+def beside(offset: int) -> ClockMap:
+    """Return the map, by its offset in ns, of a clock that nothing relates and that is drawn beside the others."""
+    return ClockMap(offset, None, (Step("not aligned: starts with the others", Provenance.ASSUMED),), Verdict.SEPARATE)
+
+
+def taken_as_best(pair: PairEstimate, moved: ClockInput) -> str:
+    """Return the warning for a clock, one of the pair, that is placed by its best offset though that is not certain."""
+    return (
+        f"placed at the best offset (--on-ambiguous best), but that is {pair.estimate.verdict}: "
+        f"{pair.why_refused(moved)}"
+    )
+
+
+def not_aligned(tried: Sequence[PairEstimate]) -> str:
+    """Return the warning for a clock that is drawn beside the others, given its estimates."""
+    return (
+        f"not aligned: do not compare its times with those of other files ({tried[0].estimate.reason})"
+        if tried
+        else "not aligned: do not compare its times with those of other files"
+    )
+
+
+def is_related(inputs: Inputs, maps: Maps, index: int) -> bool:
+    """Return whether any clock of an input with events has a map; True for an input without events."""
+    clocks = inputs.of(index)
+    return not clocks or any(one.key in maps for one in clocks)

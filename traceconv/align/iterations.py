@@ -8,8 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from traceconv.align.estimate import Array, Events
-from traceconv.align.geometry import F64
-from traceconv.align.robust import rank_correlation, vary_together
+from traceconv.align.geometry import F64, rank_correlation, vary_together
 
 # Each with its unit and what it was chosen on, in the terms of `sequences`: simulated pairs, tuned and few iterations.
 
@@ -343,12 +342,7 @@ def _deviation(logs: F64, label: Array) -> F64:
 
 
 def _usual(deviation: F64, quantum: F64) -> Array:
-    """Return a mask of usual deviations: without warm-up, which is similar in all runs, and without too coarse ones.
-
-    Args:
-        deviation: of the logarithm of each duration.
-        quantum: the resolution as a share of each duration.
-    """
+    """Return a mask of usual deviations: without warm-up, which is similar in all runs, and without too coarse ones."""
     size = np.abs(deviation)
     known: Array = np.isfinite(size) & (quantum <= _COARSEST_RESOLUTION)
     if known.any():

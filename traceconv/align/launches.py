@@ -22,8 +22,18 @@ import numpy as np
 
 from traceconv.align.domains import rows_on
 from traceconv.align.estimate import OTHER_RUN, Array, Estimate, Method, Prior, insufficient
-from traceconv.align.geometry import F64, Chain, Line, LinearConstraints, Region, everything, feasible
-from traceconv.align.robust import robust_line, since_last, vary_together
+from traceconv.align.geometry import (
+    F64,
+    Chain,
+    Line,
+    LinearConstraints,
+    Region,
+    everything,
+    feasible,
+    robust_line,
+    since_last,
+    vary_together,
+)
 from traceconv.model.clocks import ClockMap, Verdict
 from traceconv.model.columns import I64
 from traceconv.model.marks import LaunchMarks, ids_of

@@ -5,10 +5,23 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
-from traceconv.align.estimate import Array, Events
-from traceconv.align.geometry import F64, Chain, Line, LinearConstraints, Region, everything, feasible
-from traceconv.align.robust import spread_of
+from traceconv.align.estimate import Array, Events, some_of
+from traceconv.align.geometry import (
+    F64,
+    Chain,
+    Line,
+    LinearConstraints,
+    Region,
+    convex_hull,
+    everything,
+    feasible,
+    spread_of,
+)
+from traceconv.model.columns import I32
+
+# -- Matching of the events of two traces along a line between their clocks, and the bounds that follow from it ------
 
 NONE = -1
 #: Fewer pairs of one class than this say too little about where events of that class lie.
@@ -190,3 +203,286 @@ def sure_region(bounds: LinearConstraints, line: Line, max_drift: float) -> tupl
     """Return the region that all constraints but the tightest allow, and these constraints."""
     kept = bounds.trimmed(line.drift, line.x0, TRIM + np.sqrt(TRIM / len(bounds.lower)))
     return feasible(kept, everything(line.x0, max_drift)), kept
+
+
+# -- Test shifts of a clock by nesting: a library call lies in an operator, but in none that this operator calls -----
+
+#: The kind of work that only the library has a name for.
+UNNAMED = -1
+#: The relation of a clock to itself.
+UNMOVED = Line(0.0, 0.0, 0.0)
+
+# Each with its unit and what it was chosen on, in the terms of `sequences`: simulated pairs and tuned.
+
+
+#: The first step between lines near a candidate, ns. Not tuned: shorter than most stretches.
+_COARSE_NS = 4 * _US
+#: The last step, ns. Not tuned: below the aim of 1 µs.
+_FINE_NS = 0.2 * _US
+#: The most shifts that are tried. Not tuned: limits time.
+_MOST_SHIFTS = 160
+#: The most drifts that are tried. Not tuned: limits time.
+_MOST_DRIFTS = 120
+#: The most calls that are tested near a candidate. Not tuned: limits time.
+_FEW_CALLS = 400
+#: The most calls that are tested for the final region. Not tuned: limits time.
+_MANY_CALLS = 4000
+#: The step between shifts over a long reach, ns. Not tuned: shorter than most stretches.
+_STEP_NS = 2 * _US
+#: The part of the reach that is tried at once, ns. Not tuned: limits memory.
+_LOOK_NS = 10_000 * _US
+#: The number of times that a region is narrowed. Not tuned: each costs time.
+_LOOKS = 3
+#: The least share of calls within one stretch each, for a trace where this method applies (tuned).
+LEAST_FITTING = 0.9
+#: A line is possible with this many misfits more than twice those of the best one: calls that do not fit there may be
+#: wrong, and as many wrong ones may fit there by chance (tuned).
+CHANCE = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Stretches:
+    """Times in which a thread was in one slice and in none inside it, or in no slice at all; they do not overlap.
+
+    Attributes:
+        begin, end: ns from the zero of the outer events, ascending.
+        kind: that of the slice, numbered as in the events; UNNAMED for others and for none.
+    """
+
+    begin: F64
+    end: F64
+    kind: I32
+
+
+@dataclass(frozen=True, slots=True)
+class ThreadStretches:
+    """The threads of an outer trace, and all calls of an inner one.
+
+    Attributes:
+        threads: those with work that both traces have.
+        calls: the inner events, in order of their start, of kind UNNAMED if the outer trace has no such kind.
+        quantum_ns: the resolution of the outer times.
+    """
+
+    threads: tuple[Stretches, ...]
+    calls: Events
+    quantum_ns: float
+
+
+@dataclass(frozen=True, slots=True)
+class _Allowed:
+    """The stretches that may hold each call."""
+
+    call: Array
+    begin: F64
+    end: F64
+
+    @classmethod
+    def near(cls, nest: ThreadStretches, calls: Events, line: Line, reach: float) -> _Allowed:
+        """Return the stretches within a distance (ns) of each call, of its kind and long enough."""
+        first, last = line.back(calls.start) - reach, line.back(calls.end) + reach
+        slack = 2 * nest.quantum_ns + calls.quantum_ns
+        near = []
+        for thread in nest.threads:
+            low, high = np.searchsorted(thread.end, first), np.searchsorted(thread.begin, last, "right")
+            count = np.maximum(high - low, 0)
+            call = np.repeat(np.arange(len(calls)), count)
+            row = np.arange(len(call)) - np.repeat(np.cumsum(count) - count, count) + np.repeat(low, count)
+            kind = calls.kind[call]
+            fits = thread.end[row] - thread.begin[row] + slack >= calls.dur[call]
+            fits &= (kind == UNNAMED) | (kind == thread.kind[row])
+            near.append((call[fits], thread.begin[row[fits]], thread.end[row[fits]]))
+        call, begin, end = (np.concatenate(column) for column in zip(*near, strict=True))
+        return cls(call, begin, end)
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """Lines to try: each shift of a line with each drift.
+
+    Attributes:
+        line: the middle one.
+        shifts: ns at its x0, evenly spaced.
+        drifts: ratios, evenly spaced.
+    """
+
+    line: Line
+    shifts: F64
+    drifts: F64
+
+    @classmethod
+    def around(cls, line: Line, reach: float, drifts: tuple[float, float], half_span: float, step: float) -> Grid:
+        """Return the grid of shifts up to a reach (ns) on either side and of drifts between two.
+
+        Neighbours differ by about a step.
+
+        Args:
+            half_span: from x0 to the ends of the evidence, ns.
+        """
+        low, high = drifts
+        shifts = np.linspace(-reach, reach, int(min(2 * reach / step + 2, _MOST_SHIFTS)))
+        count = int(min((high - low) * half_span / step + 2, _MOST_DRIFTS)) if high > low else 1
+        return cls(line, shifts, np.linspace(low, high, count))
+
+    def fitting(self, nest: ThreadStretches, calls: Events) -> npt.NDArray[np.int32]:
+        """Return how many calls lie in a stretch, by drift and shift."""
+        ends = self.line.back(calls.start[[0, -1]]) - self.line.x0
+        turned = float(np.max(np.abs(self.drifts - self.line.drift)) * np.max(np.abs(ends)))
+        allowed = _Allowed.near(nest, calls, self.line, float(self.shifts[-1]) + turned)
+        counts = np.zeros((len(self.drifts), len(self.shifts)), np.int32)
+        for row, drift in enumerate(self.drifts.tolist()):
+            counts[row] = self._fitting(nest, calls, allowed, drift)
+        return counts
+
+    def _fitting(self, nest: ThreadStretches, calls: Events, allowed: _Allowed, drift: float) -> Array:
+        low, high = _shifts(nest, calls, allowed, Line(self.line.offset, drift, self.line.x0))
+        count, step = len(self.shifts), self.shifts[1] - self.shifts[0]
+        first = np.clip(np.ceil((low - self.shifts[0]) / step), 0, count).astype(np.int64)
+        after = np.clip(np.floor((high - self.shifts[0]) / step) + 1, 0, count).astype(np.int64)
+        some = after > first
+        call, first, after = allowed.call[some], first[some], after[some]
+        if len(nest.threads) == 1:
+            # the later a stretch, the smaller its shifts; those of neighbours overlap by the resolution of their times
+            same = call[1:] == call[:-1]
+            after[1:][same] = np.maximum(np.minimum(after[1:], first[:-1])[same], first[1:][same])
+            changes = np.bincount(first, minlength=count + 1) - np.bincount(after, minlength=count + 1)
+            depth: Array = np.cumsum(changes)[:-1]
+            return depth
+        size = len(calls) * (count + 1)
+        changes = np.bincount(call * (count + 1) + first, minlength=size)
+        changes -= np.bincount(call * (count + 1) + after, minlength=size)
+        covered: Array = (np.cumsum(changes.reshape(len(calls), count + 1), axis=1)[:, :-1] > 0).sum(axis=0)
+        return covered
+
+
+def _shifts(nest: ThreadStretches, calls: Events, allowed: _Allowed, line: Line) -> tuple[F64, F64]:
+    """Return the shifts of a line at which a call lies in a stretch, given the resolution of the times, ns."""
+    start = calls.start[allowed.call]
+    low = start + calls.dur[allowed.call] - line.map(allowed.end + 2 * max(nest.quantum_ns, 1.0))
+    return low, start + max(calls.quantum_ns, 1.0) - line.map(allowed.begin)
+
+
+def fits_on(nest: ThreadStretches, rows: Array, line: Line) -> npt.NDArray[np.bool_]:
+    """Return for each of some calls whether it lies in a stretch on a line."""
+    calls = nest.calls.take(rows)
+    allowed = _Allowed.near(nest, calls, line, 3 * max(nest.quantum_ns, calls.quantum_ns))
+    low, high = _shifts(nest, calls, allowed, line)
+    fits = np.zeros(len(calls), bool)
+    fits[allowed.call[(low <= 0) & (high >= 0)]] = True
+    return fits
+
+
+def sticking_out(nest: ThreadStretches, calls: Events) -> F64:
+    """Return by how much each call sticks out of the nearest stretch of its kind, ns; times are on the outer clock.
+
+    Returns:
+        0.0 for a call inside a stretch; inf if no thread has a stretch of its kind.
+    """
+    outside = np.full(len(calls), np.inf)
+    slack = 2 * max(nest.quantum_ns, 1.0), max(calls.quantum_ns, 1.0)
+    for kind in np.unique(calls.kind).tolist():
+        rows = np.flatnonzero(calls.kind == kind)
+        first, last = calls.start[rows] + slack[1], calls.end[rows] - slack[0]
+        for thread in nest.threads:
+            begin, end = (column[thread.kind == kind] for column in (thread.begin, thread.end))
+            after = np.searchsorted(begin, first)
+            for near in (after - 1, after) if len(begin) else ():
+                one = np.clip(near, 0, len(begin) - 1)
+                out = np.maximum(np.maximum(begin[one] - first, last - end[one]), 0.0)
+                outside[rows] = np.minimum(outside[rows], out)
+    return outside
+
+
+def most_fitting(nest: ThreadStretches, calls: Events, reach: float) -> tuple[int, float]:
+    """Return the greatest number of calls in stretches for any move within reach, and that move, ns.
+
+    A positive move makes the calls later. Of equally good moves the least one counts.
+    """
+    found = []
+    for start in np.arange(-reach, reach, _LOOK_NS):
+        half = _LOOK_NS / 2
+        shifts = np.arange(-half, half + _STEP_NS, _STEP_NS)
+        fitting = Grid(Line(start + half, 0.0, 0.0), shifts, np.zeros(1)).fitting(nest, calls)[0]
+        most = int(np.max(fitting))
+        places = -(start + half + shifts[fitting == most])
+        found.append((most, -float(np.min(np.abs(places))), float(places[np.argmin(np.abs(places))])))
+    most, _, move = max(found)
+    return most, move
+
+
+def best_near(nest: ThreadStretches, rows: Array, line: Line, reach: float, drifts: tuple[float, float]) -> Line:
+    """Return the line, near another one, with the most calls in stretches; the middle one of equally good lines.
+
+    Args:
+        nest: the stretches and the calls.
+        rows: the calls to compare; if there are more than some hundred, a choice of them is.
+        line: where to search.
+        reach: how far from it, ns.
+        drifts: the least and the greatest drift to try.
+    """
+    calls = nest.calls.take(some_of(rows, _FEW_CALLS))
+    grid = Grid.around(line, reach, drifts, float(calls.start[-1] - calls.start[0]) / 2, _COARSE_NS)
+    fitting = grid.fitting(nest, calls)
+    drift, shift = np.nonzero(fitting == np.max(fitting))
+    row = int(drift[np.argmin(np.abs(drift - np.median(drift)))])
+    return Line(line.offset + float(np.median(grid.shifts[shift[drift == row]])), float(grid.drifts[row]), line.x0)
+
+
+def possible(nest: ThreadStretches, line: Line, span: tuple[float, float], region: Region) -> Region | None:
+    """Return the part of a region on which nearly all calls lie in a stretch; None if too many do not.
+
+    Args:
+        nest: the stretches and the calls.
+        line: a line in the region.
+        span: the times of the outer clock at which both have events.
+        region: the relations that are possible otherwise.
+    """
+    first, last = line.map(np.array(span))
+    rows = np.flatnonzero((nest.calls.start >= first) & (nest.calls.end <= last))
+    calls = nest.calls.take(some_of(rows, _MANY_CALLS))
+    if len(calls) < 2:
+        return None
+    middle = (span[0] + span[1]) / 2
+    half = (span[1] - span[0]) / 2
+    found: Region | None = region.at(middle)
+    for _ in range(_LOOKS):
+        if found is None:
+            return None
+        found = _narrowed(nest, calls, found, half)
+    return region.intersection(found) if found is not None else None
+
+
+def _narrowed(nest: ThreadStretches, calls: Events, region: Region, half_span: float) -> Region | None:
+    """Return the distinct lines of a region on which nearly as many calls fit as on the best one."""
+    low, high = float(np.min(region.offsets)), float(np.max(region.offsets))
+    drifts = float(np.min(region.drifts)), float(np.max(region.drifts))
+    centre = Line((low + high) / 2, (drifts[0] + drifts[1]) / 2, region.x0)
+    reach = max((high - low) / 2, _FINE_NS)
+    grid = Grid.around(centre, reach, drifts, half_span, max(_FINE_NS, reach / _MOST_SHIFTS))
+    fitting = grid.fitting(nest, calls)
+    ends = np.array([-half_span, half_span])
+    least, most = region.bounds(region.x0 + ends)
+    offsets = centre.offset + grid.shifts
+    step = float(grid.shifts[1] - grid.shifts[0])
+    for end, bottom, top in zip(ends.tolist(), least.tolist(), most.tolist(), strict=True):
+        there = offsets[None, :] + (grid.drifts * end)[:, None]
+        fitting[(there < bottom - step) | (there > top + step)] = 0
+    misfits = len(calls) - fitting
+    fewest = int(np.min(misfits))
+    if fewest > (1 - LEAST_FITTING) * len(calls):
+        return None
+    drift, shift = np.nonzero(misfits <= 2 * fewest + CHANCE)
+    between = float(grid.drifts[1] - grid.drifts[0]) if len(grid.drifts) > 1 else 0.0
+    # The convex set around these lines, each of which stands for all up to the next ones.
+    left, turns = offsets[shift], grid.drifts[drift]
+    points = np.array(
+        [
+            (offset + aside * step, turn + turned * between)
+            for turn in np.unique(turns).tolist()
+            for offset in (float(left[turns == turn].min()), float(left[turns == turn].max()))
+            for aside in (-1, 1)
+            for turned in (-1, 1)
+        ]
+    )
+    hull = convex_hull(points)
+    return Region(region.x0, hull[:, 0], hull[:, 1])

@@ -8,20 +8,20 @@ from dataclasses import asdict, dataclass, field, replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from traceconv.align.checks import Causality
+from traceconv.align.causality import Causality
+from traceconv.align.domains import Machine
 from traceconv.align.identity import Together
-from traceconv.align.input_warnings import NoOverlap
-from traceconv.align.machines import Machine
+from traceconv.align.placement import NoOverlap
 from traceconv.model.clocks import ClockDomain, ClockMap, Run, Verdict, worse
 from traceconv.model.columns import I64
 from traceconv.model.numbers import format_bound
 
 if TYPE_CHECKING:
     from traceconv.align.collective_matching import Matched
-    from traceconv.align.device_bounds import DeviceBound
+    from traceconv.align.devices import DeviceBound
     from traceconv.align.duration_layout import Placement
+    from traceconv.align.estimate import PairEstimate
     from traceconv.align.inputs import ClockInput, HostsApart
-    from traceconv.align.pairs import PairEstimate
 
 #: If a warning is about several inputs, the most names of them that are listed after the first one.
 _MOST_OTHERS = 3

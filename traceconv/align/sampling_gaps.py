@@ -54,14 +54,7 @@ _ECHO_SIGMAS = 2.0  # Standard deviations by which an echo must have more close 
 
 @dataclass(frozen=True, slots=True)
 class _Gap:
-    """A relation of the clocks.
-
-    Attributes:
-        offset: in the middle of the samples, ns.
-        drift: as a ratio.
-        surprise: how rare such a gap is by chance, in nats.
-        close: the number of samples close to a reading.
-    """
+    """A relation of the clocks."""
 
     offset: float
     drift: float
@@ -85,9 +78,6 @@ class _Differences:
 
     Readings so near to each other that each sample between them is close to one are joined, so that the cost does not
     depend on their number: at each offset the same samples are close.
-
-    Attributes:
-        count: the number of pairs of a sample and a reading.
     """
 
     def __init__(
@@ -301,13 +291,7 @@ def _region(sampled: SampledThreads, place: _Gap, middle: float, max_drift: floa
 
 
 def _in_reach(first: F64, last: F64, samples: F64, low: float, high: float) -> tuple[Array, Array]:
-    """Return pairs of a sample and a range of readings, as rows, that have a difference between two values.
-
-    Args:
-        first, last: the first and the last reading of each range; both ascend.
-        samples: the samples; they ascend.
-        low, high: the least and the greatest difference, ns.
-    """
+    """Return pairs of a sample and a range of readings, as rows, that have a difference between two values."""
     begin, end = np.searchsorted(last, samples - high), np.searchsorted(first, samples - low)
     count = end - begin
     which = np.repeat(np.arange(len(samples)), count)

@@ -27,8 +27,41 @@ from itertools import pairwise
 
 import numpy as np
 
+from traceconv.align.candidates import (
+    BLOCK_EVENTS,
+    CONTINUOUS_NS,
+    DRIFT_SLACK,
+    LEAST_MARGIN,
+    LEAST_PAIRS,
+    PRIOR_DRIFT,
+    Candidate,
+    Chunk,
+    candidates,
+    centred,
+    correlation,
+    fitted,
+    followed,
+    last_time,
+    lines_of,
+    margin_over,
+    margin_over_random,
+    next_block,
+    overlap,
+    step_between,
+)
 from traceconv.align.estimate import OTHER_RUN, Estimate, Events, Method, Prior, Residuals, Rival, insufficient, some_of
-from traceconv.align.geometry import F64, Chain, Line, Region, everything, feasible
+from traceconv.align.geometry import (
+    F64,
+    Chain,
+    Line,
+    Region,
+    everything,
+    feasible,
+    hidden_step,
+    robust_line,
+    since_last,
+    vary_together,
+)
 from traceconv.align.iterations import correlation_of_deviations, correlation_within_iterations, period_of
 from traceconv.align.matching import (
     BIN_NS,
@@ -38,35 +71,13 @@ from traceconv.align.matching import (
     TRIM,
     Matcher,
     Pairs,
+    ThreadStretches,
+    best_near,
     bounds_of,
     could_match,
+    fits_on,
+    possible,
     sure_region,
-)
-from traceconv.align.nesting import ThreadStretches, best_near, fits_on, possible
-from traceconv.align.piecewise_linear import (
-    CONTINUOUS_NS,
-    LEAST_PAIRS,
-    followed,
-    last_time,
-    lines_of,
-    next_block,
-    step_between,
-)
-from traceconv.align.robust import hidden_step, robust_line, since_last, vary_together
-from traceconv.align.sequence_candidates import (
-    BLOCK_EVENTS,
-    DRIFT_SLACK,
-    LEAST_MARGIN,
-    PRIOR_DRIFT,
-    Candidate,
-    Chunk,
-    candidates,
-    centred,
-    correlation,
-    fitted,
-    margin_over,
-    margin_over_random,
-    overlap,
 )
 from traceconv.align.wording import counted, listed
 from traceconv.model.clocks import Verdict
@@ -252,11 +263,7 @@ def _left_over(a: Events, b: Events, estimate: Estimate, line: Line, *, at_begin
 
 
 def _along_lines(a: Events, b: Events, whole: Estimate, line: Line) -> tuple[Estimate | None, str | None]:
-    """Return the answer along several lines, the first of which is near one at the start of b.
-
-    Returns:
-        The answer, or None with the reason.
-    """
+    """Return the answer along several lines, the first of which is near one at the start of b."""
     lines, why = _lines(a, b, line)
     if len(lines) < 2:
         return None, why
@@ -281,11 +288,7 @@ def _along_lines(a: Events, b: Events, whole: Estimate, line: Line) -> tuple[Est
 
 
 def _lines(a: Events, b: Events, line: Line) -> tuple[tuple[Line, ...], str | None]:
-    """Return the lines that relate two clocks one after the other, from one at the start of b.
-
-    Returns:
-        The lines, or None with the reason if they are unclear.
-    """
+    """Return the lines that relate two clocks one after the other, from one at the start of b."""
     rough, end = followed(a, b, line)
     lines = lines_of(a, b.take(slice(0, end)), rough)
     if not lines:
@@ -328,15 +331,7 @@ def _change(one: Line, other: Line) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Rivalry:
-    """The best candidate and its rivals.
-
-    Attributes:
-        best: the best candidate.
-        rivals: all others, the best first.
-        unbeaten: the rivals that may be right after all.
-        margin: by how many standard deviations the best candidate beats every other one.
-        null: by how many it beats random offsets, if there are no rivals.
-    """
+    """The best candidate and its rivals."""
 
     best: Candidate
     rivals: list[Candidate]

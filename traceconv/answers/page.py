@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from markupsafe import Markup
 
 import traceconv
-from traceconv.align.report_html import templates
+from traceconv.align.report import templates
 from traceconv.answers.section import NO_NAME, Cell, Section, Unit, shown_cell
 from traceconv.io.shown import one_line
 from traceconv.model.numbers import format_short

@@ -241,7 +241,7 @@ class _Judged(Struct, frozen=True):
 
 
 def _judged(matched: Matched, alignment: Alignment) -> _Judged:
-    from traceconv.align.device_bounds import among_devices  # few reports need it
+    from traceconv.align.devices import among_devices  # few reports need it
 
     of, rest = among_devices(matched.occurrences, alignment.device_bounds), matched.unmatched
     waited = waits(of, np.array(alignment.related, np.int64)[of.input])

@@ -10,7 +10,7 @@ from typing import NoReturn
 import numpy as np
 import numpy.typing as npt
 
-from traceconv.align.constraint_parser import input_named, names_several
+from traceconv.align.constraints import input_named, names_several
 from traceconv.answers.operations import rounded
 from traceconv.answers.owners import Owners
 from traceconv.answers.section import Window

@@ -33,7 +33,7 @@ from traceconv.model.numbers import format_bound, format_time
 from traceconv.recordings import Settings
 
 if TYPE_CHECKING:
-    from traceconv.align.pairs import PairEstimate
+    from traceconv.align.estimate import PairEstimate
 
 
 #: The number of the format, behind its mark.

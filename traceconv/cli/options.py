@@ -12,9 +12,8 @@ import click
 from msgspec import Struct
 
 from traceconv.align import Policy
-from traceconv.align.constraint_parser import by_input, input_named, pairs, parse_constraints
+from traceconv.align.constraints import NameMap, by_input, input_named, pairs, parse_constraints, parse_map
 from traceconv.align.inputs import ON_AMBIGUOUS
-from traceconv.align.names import NameMap, parse_map
 from traceconv.cli.completion import complete_files, complete_files_and_formats, complete_formats
 from traceconv.cli.terminal import say
 from traceconv.errors import UsageError

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from traceconv.align import Alignment, ReceiptLine
-from traceconv.align.checks import Causality
+from traceconv.align.causality import Causality
 from traceconv.align.collective_matching import Matched
 from traceconv.align.collectives import Occurrences
 from traceconv.align.domains import clocks_of_tracks, on_trace_time

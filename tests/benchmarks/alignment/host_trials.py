@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from traceconv.align import align
-from traceconv.align.constraint_parser import NO_CONSTRAINTS, Constraints
+from traceconv.align.constraints import NO_CONSTRAINTS, Constraints
 from traceconv.align.geometry import F64
 from traceconv.api import read
 from traceconv.errors import AlignmentError

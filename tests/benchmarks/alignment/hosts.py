@@ -25,7 +25,7 @@ import numpy as np
 from traceconv.align.collective_hosts import PlacedHosts, columns_of_hosts, placed_hosts
 from traceconv.align.collectives import Occurrences
 from traceconv.align.geometry import F64
-from traceconv.align.host_lines import lines_of_hosts
+from traceconv.align.host_clocks import lines_of_hosts
 from traceconv.model.columns import I64
 
 US, MS, SECOND = 10**3, 10**6, 10**9

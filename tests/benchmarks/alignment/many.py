@@ -31,8 +31,8 @@ import numpy as np
 
 from tests.benchmarks.alignment.simulate import MS, US, Run, Shape, network, run
 from tests.benchmarks.record import laid_out
-from traceconv.align import Policy, align, contradictions, duration_placement, estimates
-from traceconv.align.constraint_parser import ClockConstraint, ClockKind, Constraints
+from traceconv.align import Policy, align, comparison, duration_layout
+from traceconv.align.constraints import ClockConstraint, ClockKind, Constraints
 from traceconv.align.geometry import F64
 from traceconv.api import read
 from traceconv.errors import AlignmentError
@@ -166,9 +166,9 @@ def measure(processes: int, hosts: int, clock: str, pids: bool) -> Measured:
     wrong = 0
     with ExitStack() as patches:
         for module, name in (
-            (estimates, "estimate_pair"),
-            (contradictions, "estimate_pair"),
-            (duration_placement, "align_durations"),
+            (comparison, "estimate_pair"),
+            (comparison, "estimate_pair"),
+            (duration_layout, "align_durations"),
         ):
             patches.enter_context(patch.object(module, name, _counted(getattr(module, name), compared)))
         try:

@@ -11,10 +11,9 @@ from tests.benchmarks.alignment.simulate import MS, US, BentTruth, S, Shape, Tru
 from tests.benchmarks.alignment.trials import JITTERS, merged, recorded, some_shape, some_truth, watched_pair
 from traceconv.align import Alignment, align
 from traceconv.align.causality import believed, causality
-from traceconv.align.constraint_parser import Constraints
+from traceconv.align.constraints import Constraints, NameMap
 from traceconv.align.estimate import Array, Events, Prior
-from traceconv.align.estimators import estimate_pair
-from traceconv.align.names import NameMap
+from traceconv.align.evidence import estimate_pair
 from traceconv.align.sequences import align_sequences
 from traceconv.errors import AlignmentError
 from traceconv.model.clocks import REALTIME, Verdict

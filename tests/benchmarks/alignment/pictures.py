@@ -11,8 +11,7 @@ from pathlib import Path
 from tests.benchmarks.alignment.recordings import load, truth, without_metadata
 from traceconv.align import Policy, align
 from traceconv.align.causality import causality
-from traceconv.align.report import document
-from traceconv.align.report_html import page
+from traceconv.align.report import document, page
 
 _DOCS = Path(__file__).parents[3] / "docs"
 _RECORDING = "torch_convnet"

@@ -27,10 +27,10 @@ from tests.benchmarks.alignment.record_activity import CASES
 from tests.golden import ROOT, Case
 from traceconv.align import Alignment, align
 from traceconv.align.causality import believed, causality
+from traceconv.align.constraints import NameMap
 from traceconv.align.features import nest_of, shared_work
 from traceconv.align.geometry import F64, Line
-from traceconv.align.names import NameMap
-from traceconv.align.nesting import ThreadStretches, _Allowed
+from traceconv.align.matching import ThreadStretches, _Allowed
 from traceconv.api import read
 from traceconv.errors import AlignmentError, TraceconvError
 from traceconv.model.clocks import Run, Verdict, Zero

@@ -32,11 +32,11 @@ from tests.benchmarks.alignment.simulate import (
 )
 from traceconv.align import align
 from traceconv.align.causality import believed, causality
+from traceconv.align.constraints import NameMap
 from traceconv.align.estimate import Array, Bins, Estimate, Events, Prior, Samples
-from traceconv.align.estimators import estimate_pair
+from traceconv.align.evidence import estimate_pair
 from traceconv.align.geometry import F64
 from traceconv.align.inputs import ClockInput
-from traceconv.align.names import NameMap
 from traceconv.align.sequences import align_sequences
 from traceconv.errors import AlignmentError
 from traceconv.model.builder import Builder

@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 from msgspec import structs
 
-from traceconv.align.checks import Breaches, Check, Contradiction, Rule
-from traceconv.align.collective_matching import Matched
-from traceconv.align.collective_order import Odd
+from traceconv.align.causality import Breaches, Check, Contradiction, Rule
+from traceconv.align.collective_matching import Matched, Odd
 from traceconv.align.collectives import Impossible, Occurrences
-from traceconv.align.host_ends import Ends, ends_of_two
+from traceconv.align.host_clocks import Ends, ends_of_two
 from traceconv.align.wording import listed
 from traceconv.model.clocks import HOSTS_DRIFT, NO_BOUND_NS, UNSTATED_BOUND_NS, Verdict
 from traceconv.model.columns import I64
@@ -24,6 +23,9 @@ from traceconv.model.trace import Trace
 
 if TYPE_CHECKING:
     from traceconv.align import Alignment
+
+
+# -- Check that the collectives of several ranks are possible as drawn, and conclude which clocks are wrong if not ---
 
 #: A proposed offset is the roundest of at most this many that make all collectives possible.
 _MOST_STEPS = 20
@@ -200,17 +202,7 @@ def _contradiction(
     *,
     hosts: bool = False,
 ) -> Contradiction:
-    """Return the contradiction, which names the last of `inputs`.
-
-    Args:
-        traces: the inputs.
-        wrong: the impossible collectives.
-        records: all compared records.
-        verdict: the verdict on the clocks of `inputs`.
-        inputs: the last one is one of the two that contradict each other most.
-        hint: what the user can do; by default, to leave the clock as it is.
-        hosts: whether it is about the wall clocks of two hosts.
-    """
+    """Return the contradiction, which names the last of `inputs`."""
     first, second = _inputs(wrong, records)
     names = [trace.sources[0].name for trace in traces]
     other = names[first if inputs[-1] == second else second]
@@ -231,14 +223,7 @@ def _contradiction(
 
 
 def _hint(traces: Sequence[Trace], related: Hosts, records: Occurrences, impossible: Sequence[Impossible]) -> str:
-    """Return the hint for inputs that contradict each other, with all offsets that are needed, if these help.
-
-    Args:
-        traces: the inputs.
-        related: their hosts.
-        records: all compared records.
-        impossible: the impossible collectives, not empty.
-    """
+    """Return the hint for inputs that contradict each other, with all offsets that are needed, if these help."""
     worst = max(impossible, key=lambda one: one.worst_ns)
     pair = _inputs(worst, records)
     first, _ = _by_blame(records, int(np.min(records.input)), pair[0])
@@ -285,11 +270,6 @@ def _moves(records: Occurrences, unit: I64, first: int) -> dict[int, tuple[int, 
     """Return by how much to move units so that their collectives become possible, and how wrong that may be, ns.
 
     The times of devices are moved as they are drawn. How wrong that is contains what is open of the clocks of devices.
-
-    Args:
-        records: the collectives.
-        unit: the number of the unit of each input.
-        first: the unit that stays.
     """
     of = unit[records.input]
     placed = _Placed(int(np.max(records.number)) + 1)
@@ -313,11 +293,7 @@ def _moves(records: Occurrences, unit: I64, first: int) -> dict[int, tuple[int, 
 
 
 class _Placed:
-    """The units of inputs that have their place, by what their collectives allow others.
-
-    Attributes:
-        entered, left: the last entry and the first exit, by collective, ns: a row as drawn, and one as is certain.
-    """
+    """The units of inputs that have their place, by what their collectives allow others."""
 
     def __init__(self, collectives: int) -> None:
         self.entered = np.full((2, collectives), -NO_BOUND_NS)
@@ -331,11 +307,7 @@ class _Placed:
             np.minimum.at(self.left[row], records.number[leaves], left[leaves] + move)
 
     def move_of(self, records: Occurrences) -> tuple[int | None, int]:
-        """Return by how much to move the records of a unit, and how wrong that may be, ns.
-
-        Returns:
-            None if nothing tells, or no move helps much.
-        """
+        """Return by how much to move the records of a unit, and how wrong that may be, ns."""
         (least, most), certain = self._limits(records)
         ends = least > -NO_BOUND_NS // 2, most < NO_BOUND_NS // 2
         if least <= 0 <= most:

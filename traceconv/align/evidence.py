@@ -16,18 +16,26 @@ from typing import Final, Protocol, TypeVar
 import numpy as np
 
 from traceconv.align.activity import align_bins, align_samples, set_clock
+from traceconv.align.constraints import NameMap
 from traceconv.align.domains import spans
-from traceconv.align.duplicates import same_recording
 from traceconv.align.estimate import (
     Bins,
     Estimate,
     Events,
     Method,
+    PairEstimate,
     Prior,
     Rival,
     SampledThreads,
     Samples,
+    common_times,
+    in_both_orders,
     insufficient,
+    pair_estimate,
+    refused_unless_narrower,
+    rests_on,
+    stated_outer,
+    swapped,
 )
 from traceconv.align.features import (
     SharedWork,
@@ -40,25 +48,16 @@ from traceconv.align.features import (
     shared_work,
 )
 from traceconv.align.geometry import Chain, Line, Region
-from traceconv.align.inputs import ClockInput
+from traceconv.align.inputs import ClockInput, same_recording
 from traceconv.align.launches import Launches, align_launches, launches_of
-from traceconv.align.names import NameMap
-from traceconv.align.nesting import ThreadStretches
-from traceconv.align.pairs import (
-    PairEstimate,
-    common_times,
-    in_both_orders,
-    pair_estimate,
-    refused_unless_narrower,
-    rests_on,
-    stated_outer,
-    swapped,
-)
+from traceconv.align.matching import ThreadStretches
 from traceconv.align.sampling_gaps import align_interruptions
 from traceconv.align.sequences import align_sequences
 from traceconv.model.clocks import DRIFT_UNIT, FREE_DRIFT, ClockMap, Provenance, Step, Verdict
 from traceconv.model.numbers import earlier_or_later
 from traceconv.model.source_info import MARK_NS, Layer
+
+# -- The estimators. Each relates two clocks by their events, or says why it cannot ----------------------------------
 
 #: The most views of a recording (threads, runtimes, counters) that are tried, the surest first. Not tuned: real
 #: recordings have one to three.
@@ -150,14 +149,7 @@ class Known:
 def _pair(
     a: ClockInput, b: ClockInput, zeros: tuple[int, int], known: ClockMap | None, align: Callable[[Known], Estimate]
 ) -> PairEstimate:
-    """Return the estimate for two clocks, with the known drift taken out before and put back after the comparison.
-
-    Args:
-        a, b: clock x and clock y.
-        zeros: the times of a and b that their events count from, ns.
-        known: a rough map from a to b; None if there is none.
-        align: compares the events, without their known drift.
-    """
+    """Return the estimate for two clocks, with the known drift taken out before and put back after the comparison."""
     before = Known.of(known, common_times(a, b, known), zeros)
     return pair_estimate(a, b, before.with_drift(align(before)), zeros, known)
 
@@ -307,14 +299,7 @@ class NamedEventEstimator:
 def _nested(
     a: ClockInput, b: ClockInput, views: tuple[SharedWork, SharedWork], known: ClockMap | None, *, inside: bool
 ) -> PairEstimate:
-    """Return the estimate for slices of b inside slices of a.
-
-    Args:
-        a, b: the outer and the inner clock.
-        views: the slices of both, of the kinds that both have.
-        known: a rough map from a to b; None if there is none.
-        inside: whether the formats state that b lies inside a; otherwise durations must show it.
-    """
+    """Return the estimate for slices of b inside slices of a."""
     one, other = (view.events for view in views)
     nest = nested_work(a.trace, b.trace, views)
 
@@ -384,12 +369,7 @@ def _by_activity(a: ClockInput, b: ClockInput, known: ClockMap | None) -> list[P
 
 
 def _unless_set(pair: PairEstimate, slices: Events, views: Sequence[Samples]) -> PairEstimate:
-    """Return an estimate, as inconsistent if samples show that a clock was set in the recording.
-
-    Args:
-        pair: the estimate; clock x is that of the slices.
-        slices, views: the slices, and the labelled samples that were compared.
-    """
+    """Return an estimate, as inconsistent if samples show that a clock was set in the recording."""
     middle = sum(slices.span) / 2
     at = slices.zero_ns + round(middle)
     for seen in views:
@@ -414,13 +394,7 @@ def _compared(slices: Events, activity: Samples | Bins, before: Known) -> Estima
 
 
 def _by_gaps(a: ClockInput, b: ClockInput, known: ClockMap | None, rough: Sequence[PairEstimate]) -> list[PairEstimate]:
-    """Return the estimates by the gaps around samples of b in the clock readings of a.
-
-    Args:
-        a, b: the clock of the slices, whose starts and ends are readings, and that of the samples.
-        known: a rough map from a to b. If it is narrow, its offsets are searched.
-        rough: the estimates by labels of the samples. Offsets near the best ones are searched.
-    """
+    """Return the estimates by the gaps around samples of b in the clock readings of a."""
     narrow = known if known is not None and known.bound_ns is not None and known.bound_ns <= _NARROW_NS else None
     certain = [pair for pair in rough if not pair.estimate.verdict.refused and _half_width(pair) <= _AROUND_NS]
     pairs = []

@@ -1,0 +1,544 @@
+"""Bound the offsets between the clocks of hosts by collectives in which all members wait for all.
+
+When the last member on host b enters such a collective, no member on host a has left it: at that instant the offset of
+a against b is at most end(a) - start(b). Bounds add up along paths through other hosts: the tightest one is the
+shortest path. A loop of negative length is a contradiction: no offsets satisfy all collectives.
+
+Two clocks differ by a line, except for a small change of their rate (wander). The lines within all bounds of two hosts
+are a convex region. The offset at an instant follows from two bounds at a time: one before and one after it, or an
+upper and a lower one on one side, which limit the slope. The wander between the instant and the time of a bound is
+added to that bound.
+
+A clock that was set by less than their width makes no contradiction: what the collectives before and after that allow
+overlaps, and the overlap may hold neither offset. So if the overlap of two parts of the recording is clearly narrower
+than both, what either allows is kept.
+"""
+
+from __future__ import annotations
+
+import enum
+import math
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from traceconv.align.geometry import F64, median, quantile, rank_correlation, robust_line, spread_of
+from traceconv.model.clocks import DRIFT_UNIT, HOSTS_DRIFT, SLEWED_DRIFT, ClockMap
+from traceconv.model.columns import I64
+
+# -- Bound the offsets between the clocks of hosts by collectives in which all members wait for all ------------------
+
+#: The largest change of this rate within a recording, from temperature and corrections of the kernel.
+WANDER = 2e-6
+#: To limit the cost, only the tightest bound of two hosts is used in each of this many parts of the recording; there
+#: are fewer parts with many hosts.
+_PARTS, _PARTS_OF_MANY, _MANY = 16, 4, 130
+#: The number of instants at which intervals are computed; between them, the wander is added.
+_INSTANTS, _INSTANTS_OF_MANY = 9, 3
+#: A clock may have been set if the overlap of what the two parts beside an instant allow is less than this part of the
+#: narrower one. If it is more, an offset in the overlap is off by no more than half of it.
+_CLEARLY = 0.6
+#: With up to this many hosts, one part is left out between the two that are compared; with more, to limit time, two.
+_FEW = 16
+#: The rounding error of two bounds in 64-bit floats, ns.
+_ROUNDING = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class HostIntervals:
+    """The limits of the offset of the clock of each host against the first one.
+
+    Attributes:
+        instants: the times of the limits, ns.
+        least, most: the limits by instant and host, ns; infinite if not known.
+        contradicting: the collectives that contradict each other, each with its row, the host of the first exit, and
+            the host of the last entry; empty without a contradiction.
+        between: the greatest offset of each host against each other one in the middle of the recordings, ns.
+    """
+
+    instants: F64
+    least: F64
+    most: F64
+    contradicting: tuple[tuple[int, int, int], ...] = ()
+    between: F64 = field(default_factory=lambda: np.zeros((0, 0)))
+
+    def known(self, host: int) -> bool:
+        """Return whether the offset of a host is limited."""
+        return bool(np.all(np.isfinite(self.least[:, host]) & np.isfinite(self.most[:, host])))
+
+
+def host_intervals(entered: F64, left: F64, span: tuple[float, float], rate: float = HOSTS_DRIFT) -> HostIntervals:
+    """Return the limits of the offsets between the clocks of hosts.
+
+    Args:
+        entered: the earliest possible time of the last entry, by collective and host, on the clock of the host, ns; NaN
+            for a host that did not take part. The clocks must agree roughly already.
+        left: the latest possible time of the first exit, likewise.
+        span: the first and the last time of the limits, ns.
+        rate: the largest drift, as a ratio.
+    """
+    many = entered.shape[1] > _MANY
+    at = np.linspace(*span, _INSTANTS_OF_MANY if many else _INSTANTS)
+    return _intervals(entered, left, at if rate else at[:1], rate)
+
+
+def _intervals(entered: F64, left: F64, at: F64, rate: float) -> HostIntervals:
+    """Return the limits at some instants for a largest drift; without drift there is no wander, either."""
+    hosts = entered.shape[1]
+    limits = _Limits(entered, left, _PARTS_OF_MANY if hosts > _MANY else _PARTS, rate)
+    most = limits.between_all(at)
+    around = most + most.transpose(0, 2, 1)
+    worst = np.unravel_index(int(np.argmin(around)), around.shape)
+    if around[worst] < -_ROUNDING:
+        return HostIntervals(at, -most[:, 0], most[:, :, 0], limits.contradicting(int(worst[1]), int(worst[2])))
+    ahead, steps = _shortest(most)
+    wrong = {(limits.tightest(host, other, at[number]), host, other) for number, host, other in steps}
+    if len(at) > 1 and not wrong and _widen_at_steps(most, limits, at):
+        ahead, _ = _shortest(most)
+    behind, _ = _shortest(most.transpose(0, 2, 1))
+    between = most[len(at) // 2]
+    for by in range(hosts) if hosts <= _MANY else ():  # with many hosts, a path through the first host is as good
+        between = np.minimum(between, between[:, by, None] + between[by])
+    return HostIntervals(at, -behind, ahead, tuple(sorted(wrong)), between)
+
+
+def _widen_at_steps(most: F64, limits: _Limits, at: F64) -> bool:
+    """Widen the limits of hosts whose clocks may have been set, and return whether there are any."""
+    lost, without = np.zeros(most.shape[1:]), np.zeros(most.shape[1:], np.int64)
+    out = 1 if len(lost) <= _FEW else 2
+    for part in range(out, limits.parts - out, out):
+        sides = slice(part), slice(part + out, None)  # the step lies between them
+        one, other = (limits.between_all(limits.begin[[part]], side)[0] for side in sides)
+        narrower, both = np.minimum(one + one.T, other + other.T), np.minimum(one, other)
+        known = np.isfinite(narrower)
+        less = np.where(known, narrower, 0) - np.where(known, both + both.T, 0)
+        more = (less > lost) & (both + both.T < _CLEARLY * narrower)
+        lost[more], without[more] = less[more], part  # less is lost if a side has bounds from before and after the step
+    around = float(np.max(np.diff(at)))
+    for part in np.unique(without[lost > 0]).tolist():
+        hosts, others = np.nonzero(without == part)
+        until, since = limits.begin[min(part + out, limits.parts - 1)] + around, limits.begin[part] - around
+        for side, where in ((slice(part), at <= until), (slice(part + out, None), at >= since)):
+            rows = np.unique(hosts)
+            either = limits.between_all(at[where], side, rows)[:, np.searchsorted(rows, hosts), others]
+            index = np.flatnonzero(where)[:, None], hosts, others
+            most[index] = np.maximum(most[index], either)
+    return bool(np.any(lost))
+
+
+def can_agree(entered: F64, left: F64) -> bool:
+    """Return whether any offsets of two hosts satisfy all collectives, also if one clock is being slewed.
+
+    The columns are those of `host_intervals`.
+    """
+    return not _intervals(entered, left, np.array([np.nanmin(entered)]), SLEWED_DRIFT).contradicting
+
+
+def _shortest(most: F64) -> tuple[F64, list[tuple[int, int, int]]]:
+    """Return the lengths of the shortest paths from each host to the first one, at each instant.
+
+    The second result are the steps of a loop of negative length: instant, host, other host; empty without one.
+    """
+    instants, hosts = most.shape[:2]
+    length = np.full((instants, hosts), np.inf)
+    length[:, 0] = 0
+    through = np.zeros((instants, hosts), np.int64)
+    for _ in range(hosts + 1):
+        maps = most + length[:, None, :]
+        best = np.min(maps, axis=2)
+        shorter = best < length - _ROUNDING
+        if not np.any(shorter):
+            return length, []
+        through[shorter] = np.argmin(maps, axis=2)[shorter]
+        length[shorter] = best[shorter]
+    number, host = (int(one[0]) for one in np.nonzero(shorter))
+    following = through[number].tolist()
+    for _ in range(hosts):
+        host = following[host]
+    steps = [(number, host, following[host])]
+    while steps[-1][2] != host:
+        steps.append((number, steps[-1][2], following[steps[-1][2]]))
+    return length, steps
+
+
+class _Limits:
+    """The tightest bound of each two hosts in each part of the recording."""
+
+    def __init__(self, entered: F64, left: F64, parts: int, rate: float) -> None:
+        self.rate, self.wander = rate, WANDER if rate else 0.0
+        hosts = entered.shape[1]
+        first = np.min(np.where(np.isnan(entered), np.inf, entered), axis=1)
+        order = np.argsort(first, kind="stable")
+        begins = np.unique(np.arange(parts) * len(order) // parts)
+        self.begin, self.parts = first[order[begins]], len(begins)
+        shape = (hosts, len(begins), hosts)
+        self.ahead, self.when, self.row = np.full(shape, np.inf), np.zeros(shape), np.zeros(shape, np.int64)
+        sorted_entered, sorted_left = entered[order], left[order]
+        for host in range(hosts):
+            taken = np.flatnonzero(~np.isnan(sorted_left[:, host]))
+            ahead = sorted_left[taken, host, None] - sorted_entered[taken]
+            ahead += self.rate * np.abs(ahead)  # the time of the bound, on which the clocks of both do not agree
+            ahead[np.isnan(ahead)] = np.inf
+            for part, rows in enumerate(np.split(np.arange(len(taken)), np.searchsorted(taken, begins[1:]))):
+                if len(rows):
+                    at = rows[np.argmin(ahead[rows], axis=0)]
+                    self.ahead[host, part] = ahead[at, np.arange(hosts)]
+                    self.when[host, part] = np.nan_to_num(sorted_entered[taken[at], np.arange(hosts)])
+                    self.row[host, part] = order[taken[at]]
+
+    def between_all(self, at: F64, parts: slice = slice(None), rows: I64 | None = None) -> F64:
+        """Return the upper bound of the offset of each host against each other one at some instants, ns."""
+        hosts = np.arange(len(self.ahead)) if rows is None else rows
+        most = np.array([[self._most(host, instant, parts) for host in hosts] for instant in at.tolist()])
+        most += self.wander * float(np.max(np.diff(at), initial=0)) / 2
+        most[:, np.arange(len(hosts)), hosts] = 0
+        return most
+
+    def _most(self, host: int, instant: float, parts: slice) -> F64:
+        """Return the upper bound of the offset of a host against each other one at an instant, ns."""
+        ahead, when = self.ahead[:, parts], self.when[:, parts]
+        others = np.flatnonzero(np.any(np.isfinite(ahead[host]), axis=0))
+        most, least = ahead[host][:, others].T, -ahead[others][:, :, host]
+        away, away_back = (when[host][:, others] - instant).T, when[others][:, :, host] - instant
+        most, least = most + self.wander * np.abs(away), least - self.wander * np.abs(away_back)
+        widest = np.full(len(self.ahead), np.inf)
+        with np.errstate(invalid="ignore"):  # unknown bounds are infinite
+            closest = [
+                np.min(most + self.rate * np.abs(away), axis=1),
+                _between(most, away),
+                _beyond(most, away, least, away_back),
+                _beyond(most, -away, least, -away_back),
+            ]
+        widest[others] = np.min(closest, axis=0)
+        return widest
+
+    def contradicting(self, host: int, other: int) -> tuple[tuple[int, int, int], ...]:
+        """Return the bounds of two hosts that contradict each other most, as rows and hosts."""
+        most, least = self.ahead[host, :, other], -self.ahead[other, :, host]
+        away = np.abs(self.when[host, :, other, None] - self.when[other, None, :, host])
+        worst = np.unravel_index(int(np.argmin(most[:, None] - least + self.rate * away)), away.shape)
+        both = (int(self.row[host, worst[0], other]), host, other), (int(self.row[other, worst[1], host]), other, host)
+        return tuple(sorted(both))
+
+    def tightest(self, host: int, other: int, instant: float) -> int:
+        """Return the row of the tightest bound for an instant."""
+        away = np.abs(self.when[host, :, other] - instant)
+        return int(self.row[host, int(np.argmin(self.ahead[host, :, other] + self.rate * away)), other])
+
+
+def _between(most: F64, away: F64) -> F64:
+    """Return the upper limit at an instant from an upper bound before it and one after it."""
+    before, after = np.where(away <= 0, -away, np.nan)[:, :, None], np.where(away > 0, away, np.nan)[:, None, :]
+    return _least((most[:, :, None] * after + most[:, None, :] * before) / (after + before))
+
+
+def _beyond(most: F64, away: F64, least: F64, away_of_least: F64) -> F64:
+    """Return the upper limit at an instant from an upper bound before it, and a lower bound before that."""
+    near, far = np.where(away < 0, -away, np.nan)[:, :, None], -away_of_least[:, None, :]
+    since = np.where(far > near, far - near, np.nan)
+    return _least(most[:, :, None] + (most[:, :, None] - least[:, None, :]) * near / since)
+
+
+def _least(values: F64) -> F64:
+    """Return the least value of each pair of hosts, without NaN."""
+    least: F64 = np.where(np.isnan(values), np.inf, values).min(axis=(1, 2))
+    return least
+
+
+# -- Estimate the offsets of the clocks of hosts by the ends of collectives, and make the map of each to the first ---
+
+#: Marks a missing time in columns of times, ns; the sum of two fits into 64 bits.
+NO_TIME = 2**61
+#: The least spread of ends, ns.
+_LEAST_SPREAD_NS = 1000.0
+#: The shortest tenth of the collectives is used, but at least this many.
+_LEAST_SMALL = 8
+#: The shortest time of common collectives from which a drift is estimated, unless the intervals require one, ns.
+_LONG_ENOUGH = 10**9
+#: The error of a time by rounding offset and drift to integers, ns.
+_ROUNDED_NS = 4
+
+
+@dataclass(frozen=True, slots=True)
+class HostLines:
+    """The estimated offset of the clock of each host against the first one.
+
+    Attributes:
+        base: a time of the first host, ns.
+        ahead: the offsets of the hosts at that time, ns.
+        drift: the drifts of the hosts, as ratios; positive if they run fast.
+        pairs: the hosts that were compared, each with one that was compared before.
+    """
+
+    base: int
+    ahead: I64
+    drift: F64
+    pairs: tuple[tuple[int, int], ...] = ()
+
+    def apply(self, times: I64) -> F64:
+        """Convert times, a column for each host, to the clock of the first host, ns from the base; NaN for NO_TIME."""
+        since = np.where(times < NO_TIME, times - self.base - self.ahead, 0).astype(np.float64)
+        return np.where(times < NO_TIME, since / (1 + self.drift), np.nan)
+
+
+def lines_of_hosts(entered: I64, left: I64) -> HostLines:
+    """Estimate the offset of each clock against the first one.
+
+    The hosts are connected one after the other, those with most common collectives first.
+
+    Args:
+        entered: the time of the last entry by collective and host, ns; NO_TIME for a host that did not take part.
+        left: the time of the first exit, likewise.
+    """
+    part = entered < NO_TIME
+    common = part.T.astype(np.float64) @ part
+    base = int(np.min(entered[:, 0]))
+    ahead, drift = np.zeros(len(common), np.int64), np.zeros(len(common))
+    known, pairs = np.zeros(len(common), bool), list[tuple[int, int]]()
+    known[0] = True
+    while not known.all():
+        ties = np.where(known[:, None] & ~known, common, 0)
+        one, other = (int(at) for at in np.unravel_index(int(np.argmax(ties)), ties.shape))
+        if not ties[one, other]:
+            break
+        both = part[:, one] & part[:, other]
+        ends = HostLines(base, ahead[[one]], drift[[one]]).apply(left[both][:, [one]])[:, 0]
+        enters = HostLines(base, ahead[[one]], drift[[one]]).apply(entered[both][:, [one]])[:, 0]
+        roughly = int(np.median(left[both, other] - base - ends))
+        late = (left[both, other] - base - roughly).astype(np.float64)
+        lasts = np.minimum(late, ends) - np.maximum((entered[both, other] - base - roughly).astype(np.float64), enters)
+        small = np.argsort(lasts, kind="stable")[: max(_LEAST_SMALL, len(lasts) // 10)]
+        middle = float(np.median((late - ends)[small]))
+        if np.ptp(ends) >= _LONG_ENOUGH:
+            middle, drift[other], _ = robust_line(
+                ends[small], (late - ends)[small], _LEAST_SPREAD_NS, HOSTS_DRIFT, HOSTS_DRIFT
+            )
+        ahead[other] = roughly + round(middle - drift[other] * float(ends[small].mean()))
+        known[other] = True
+        pairs.append((one, other))
+    return HostLines(base, ahead, drift, tuple(pairs))
+
+
+def map_of_host(
+    intervals: HostIntervals, level: HostIntervals, lines: HostLines, host: int, drawn: HostIntervals | None = None
+) -> ClockMap:
+    """Return the map from a host to the first one: its line, moved or turned as little as the intervals require.
+
+    Args:
+        intervals: the limits of the offset of the host against its line.
+        level: the same limits under the assumptions of no drift against the line and exact records; ignored if they
+            contradict each other.
+        lines: the lines of the hosts.
+        host: the number of the host.
+        drawn: the limits if the times of devices are those of their hosts, which the line satisfies if it can; the
+            limits of the hosts then only give the bound.
+    """
+    at, within = intervals.instants, intervals if drawn is None or drawn.contradicting else drawn
+    least, most = within.least[:, host], within.most[:, host]
+    line = np.zeros(len(at))
+    if not level.contradicting:
+        line += min(max(0.0, float(level.least[0, host])), float(level.most[0, host]))
+    elif np.max(least) > np.min(most):
+        first, last = np.clip(np.zeros(2), least[[0, -1]], most[[0, -1]]).tolist()
+        line = np.linspace(first, last, len(at))
+    low, high = float(np.max(least - line)), float(np.min(most - line))
+    line += min(max(0.0, low), high) if low <= high else (low + high) / 2
+    off = float(np.max(np.maximum(intervals.most[:, host] - line, line - intervals.least[:, host])))
+    host_times = (1 + float(lines.drift[host])) * (at[[0, -1]] + line[[0, -1]])
+    drift = (
+        round(((at[-1] - at[0]) / (host_times[1] - host_times[0]) - 1) / DRIFT_UNIT)
+        if host_times[1] > host_times[0]
+        else 0
+    )
+    begin = int(lines.ahead[host]) + round(host_times[0])
+    bound = int(off * (1 + HOSTS_DRIFT)) + _ROUNDED_NS
+    return ClockMap(round(at[0]) - begin, bound, drift=drift, at_ns=lines.base + begin if drift else 0)
+
+
+# -- Judge by the ends of collectives whether two hosts recorded one job, and whether their clocks ran evenly --------
+
+#: Ends this close to the line are together, ns: the error of the profilers.
+_CLOSE_NS = 20_000.0
+#: Close ends show one job only if they do not wander by more than this besides, ns. Clocks may be uneven by
+#: `_CLOSE_NS`, since profilers convert the times of devices by several lines.
+_STEADY_NS = 5_000.0
+#: The change of the rate of a clock, from temperature and corrections of the kernel, as a ratio.
+_WANDER = 2e-6
+#: The least rank correlation of the times between ends, and by how many standard deviations it must exceed 0.
+_LEAST_SHARED, _LEAST_SIGMAS = 0.3, 4.0
+#: A remainder whose steps from one end to the next are this part of those of independent ends changes slowly.
+_SLOW = 0.5
+#: The fewest ends from which scattered ends show that there are two jobs: random times between fewer may be correlated.
+_ENOUGH = 26
+#: The fewest ends at each position of a step, if there are enough and if not; the most positions of a step; to limit
+#: time, the most numbers of positions that are compared.
+_LEAST_STEPS, _LEAST_STEPS_OF_FEW, _MOST_POSITIONS, _MOST_COMPARED = 4, 2, 512, 64
+#: A shorter step is taken if its ends repeat this much worse than those of the best one.
+_NEARLY = 1.25
+#: The fewest ends before and after the instant at which a clock was set.
+_LEAST_PART = 4
+#: A jump must be this many times what this share of the values before and after it is off besides. To limit time, so
+#: many rows are tried first.
+_JUMP, _NEARLY_ALL, _MOST_TRIED = 2.0, 0.9, 32
+#: How often the line and the usual difference of each position are found in turn.
+_ROUNDS = 3
+
+
+class Ends(enum.Enum):
+    """What the ends of the collectives of two hosts show."""
+
+    OF_ONE_JOB = "one job, and clocks that run evenly"
+    OF_NO_JOB = "no one job"
+    FEW = "nothing, since they are too few"
+    SET = "a clock that was set"
+    STEEP = "a drift that is greater than that of clocks"
+    UNEVEN = "clocks that do not run evenly"
+
+
+@dataclass(frozen=True, slots=True)
+class EndsOfTwo:
+    """What the ends of the collectives of two hosts show.
+
+    Attributes:
+        shown: the conclusion.
+        scatter_ns: the standard deviation of the ends from a line.
+        drift: the drift of the second host against the first one, as a ratio.
+        step_ns: by how much the second clock was set ahead of the first one, if one was set.
+        after: the number of the last collective before that, in order.
+        edge_ns: how far the first or the last few ends are off, if a clock may have been set beside them; else 0.
+    """
+
+    shown: Ends
+    scatter_ns: float
+    drift: float
+    step_ns: float = 0.0
+    after: int = 0
+    edge_ns: float = 0.0
+
+
+def ends_of_two(one: I64, other: I64, kinds: I64) -> EndsOfTwo:
+    """Compare the ends of the common collectives of two hosts.
+
+    Args:
+        one, other: the ends on the clock of each host, ns, in order of `one`.
+        kinds: the numbers of the groups, operations and sizes of the collectives.
+    """
+    if len(one) < 2 * _LEAST_PART:
+        return EndsOfTwo(Ends.FEW, 0.0, 0.0)
+    at = (one - one[0]).astype(np.float64)
+    apart = (other - one - int(np.median(other - one))).astype(np.float64)
+    between = np.diff(one).astype(np.float64), np.diff(other).astype(np.float64)
+    place = _places(*between, kinds)
+    pairs = _numbered(place[:-1] * (int(np.max(place)) + 1) + place[1:])
+    shared = rank_correlation(*(_off(times, pairs) for times in between))
+    varies_together = shared >= max(_LEAST_SHARED, _LEAST_SIGMAS / math.sqrt(len(at) - 1))
+    wander_ns = _WANDER * float(at[-1])
+    steady_ns = _CLOSE_NS + wander_ns
+    rest, drift = _along_line(at, apart, place, HOSTS_DRIFT)
+    scatter = spread_of(rest) * math.sqrt(len(rest) / (len(rest) - len(np.unique(place))))
+    close = scatter <= _CLOSE_NS and _is_even(rest, _STEADY_NS + wander_ns)
+    if not (varies_together or close):
+        return EndsOfTwo(Ends.OF_NO_JOB if len(at) >= _ENOUGH else Ends.FEW, scatter, drift)
+    if close or _is_even(rest, steady_ns):
+        return EndsOfTwo(Ends.OF_ONE_JOB, scatter, drift, edge_ns=_edge(rest))
+    steep_rest, steep = _along_line(at, apart, place, SLEWED_DRIFT)
+    if _is_even(steep_rest, steady_ns):
+        return EndsOfTwo(Ends.STEEP, spread_of(steep_rest), steep)
+    after, step = _step(rest + drift * at - _usual_drift(at, rest + drift * at) * at)
+    parted = apart - np.where(np.arange(len(at)) > after, step, 0.0)
+    parted_rest, drift = _along_line(at, parted, place, HOSTS_DRIFT)
+    shown = Ends.SET if _is_even(parted_rest, steady_ns) else Ends.UNEVEN
+    return EndsOfTwo(shown, spread_of(parted_rest), drift, step, after)
+
+
+def _places(one: F64, other: F64, kinds: I64) -> I64:
+    """Return the position of each collective in its step; by its kind if no number of collectives is a step."""
+    most = min(len(kinds) // _least_steps(len(kinds)), _MOST_POSITIONS)
+    found: list[tuple[int, float]] = []
+    for number in range(1, most + 1):
+        if len(found) < _MOST_COMPARED and np.array_equal(kinds[number:], kinds[:-number]):
+            found.append((number, sum(median(np.abs(times[number:] - times[:-number])) for times in (one, other))))
+    if not found:
+        return _numbered(kinds)
+    best = min(off for _, off in found)
+    return np.arange(len(kinds)) % next(number for number, off in found if off <= best * _NEARLY)
+
+
+def _numbered(values: I64) -> I64:
+    """Return numbers from 1 for equal values, and 0 for all that are rare."""
+    _, number, count = np.unique(values, return_inverse=True, return_counts=True)
+    numbers: I64 = np.where(count[number] >= _least_steps(len(values)), number + 1, 0).astype(np.int64)
+    return numbers
+
+
+def _least_steps(count: int) -> int:
+    """Return the fewest of so many ends at each position of a step."""
+    return _LEAST_STEPS if count >= _ENOUGH else _LEAST_STEPS_OF_FEW
+
+
+def _off(values: F64, place: I64) -> F64:
+    """Return values without the median of their position."""
+    rest = values.copy()
+    for number in np.unique(place).tolist():
+        rest[place == number] -= median(values[place == number])
+    return rest
+
+
+def _along_line(at: F64, apart: F64, place: I64, most: float) -> tuple[F64, float]:
+    """Return what is left of the differences without a line and the usual one of each position, and the drift."""
+    level, drift = apart, 0.0
+    for _ in range(_ROUNDS):  # the line and the positions depend on each other
+        _, drift, _ = robust_line(at, level, 1.0, most, most)
+        along = drift * (at - at.mean())
+        rest = _off(apart - along, place)
+        level = rest + along
+    return rest, drift
+
+
+def _usual_drift(at: F64, apart: F64) -> float:
+    """Return the drift of most pairs of collectives some time apart, to which a single jump does not matter."""
+    away = max(1, len(at) // 5)
+    drifts = (apart[away:] - apart[:-away]) / (at[away:] - at[:-away])
+    return min(max(median(drifts), -HOSTS_DRIFT), HOSTS_DRIFT)
+
+
+def _is_even(rest: F64, steady_ns: float) -> bool:
+    """Return whether what remains changes from one collective to the next, and does not wander or jump for longer."""
+    scatter = spread_of(rest)
+    if scatter > steady_ns and spread_of(np.diff(rest)) < _SLOW * math.sqrt(2) * scatter:
+        return False
+    after, step = _step(rest)
+    parts = rest[: after + 1], rest[after + 1 :]
+    off = max(quantile(np.abs(part - median(part)), _NEARLY_ALL) for part in parts)
+    return abs(step) <= max(steady_ns, _JUMP * off)
+
+
+def _edge(rest: F64) -> float:
+    """Return how far the first or the last few values are off, if they are farther off than all others; else 0.
+
+    So few may have been delayed, or a clock may have been set beside them.
+    """
+    off = np.abs(rest - median(rest))
+    edge = 0.0
+    for few in range(1, _LEAST_PART):
+        for part, others in ((off[:few], off[few:]), (off[-few:], off[:-few])):
+            if np.min(part) > max(_CLOSE_NS, _JUMP * float(np.max(others))):
+                edge = max(edge, float(np.max(part)))
+    return edge
+
+
+def _step(rest: F64) -> tuple[int, float]:
+    """Return after which row values jump, and by how much, by the least sum of distances from the two medians."""
+    rows = np.arange(_LEAST_PART - 1, len(rest) - _LEAST_PART)
+    every = max(1, len(rows) // _MOST_TRIED)
+    after = _best(rest, rows[::every])
+    if every > 1:
+        after = _best(rest, rows[(rows > after - every) & (rows < after + every)])
+    return after, median(rest[after + 1 :]) - median(rest[: after + 1])
+
+
+def _best(rest: F64, rows: I64) -> int:
+    """Return the row after which a jump leaves the least sum of distances."""
+    parts = [[rest[: row + 1], rest[row + 1 :]] for row in rows.tolist()]
+    off = [sum(float(np.abs(part - median(part)).sum()) for part in both) for both in parts]
+    return int(rows[int(np.argmin(off))])
