@@ -68,6 +68,8 @@ def contradiction(
         has_check_of_calls = stated_outer(a, b) is not None and Layer.DEVICE not in (a.layer, b.layer)
         text = f"its clock was not checked against the events of {b.name}: there are more than {_MOST_SLICES} slices"
         return None, () if has_check_of_calls else [(a.key, text)]
+    if is_stated and known.bound_ns is not None and _holds(a, b, known, policy.names):
+        return None, ()
     allowed, estimate = _allowed_ns(known, a, b), earlier
     if known.bound_ns is not None:
         several = f"its events do not fit those of {b.name} at this offset, but at several others"
@@ -98,6 +100,22 @@ def contradiction(
         least = _CONTRADICTED_BOUNDS * least + _LEAST_CONTRADICTION_NS
     apart = min(abs(estimate.clock_map.at(ts) - known.at(ts)) for ts in a.span)
     return estimate if apart > least else None, ()
+
+
+def _holds(a: ClockInput, b: ClockInput, known: ClockMap, names: NameMap) -> bool:
+    """Return whether events show at once that what files state of two clocks holds, or cannot tell more than that.
+
+    Samples and counters tell the offset less exactly than estimates near to a statement are searched.
+    """
+    if not (len(a.trace.slices.ts) and len(b.trace.slices.ts)):
+        return True
+    outer = stated_outer(a, b)
+    if outer is None or Layer.DEVICE in (a.layer, b.layer):
+        return False
+    from traceconv.align.containment import all_calls_fit
+
+    inner, clock_map = (a, known) if outer is b else (b, known.inverse())
+    return all_calls_fit(outer, inner, clock_map, names)
 
 
 def _has_too_many_slices(a: ClockInput, b: ClockInput) -> bool:
