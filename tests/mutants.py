@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from traceconv.align.causality import Causality
+from traceconv.align.checks import Causality
 from traceconv.align.clock_overview import Survey
 from traceconv.align.collective_hosts import PlacedHosts
 from traceconv.align.collectives import Occurrences

@@ -44,8 +44,8 @@ def test_a_conversion_loads_what_it_uses(tmp_path: Path) -> None:
     assert {"numpy", "msgspec", "traceconv.families.chrome.document", "traceconv.families.perfetto.writer"} <= modules
     assert of(modules, "google", "perfetto", "jsonschema", "jinja2", "numpy.ma", "http") == set()
     unused = (
-        "align.estimates",
-        "align.estimators",
+        "align.comparison",
+        "align.evidence",
         "align.report",
         "align.clock_overview",
         "check",
@@ -78,6 +78,6 @@ def test_a_merge_of_recordings_on_unrelated_clocks_loads_the_estimators(report: 
         *("merge", CHROME, ROOT / "chrome-trace" / "metadata" / "input.json", "--on-ambiguous", "separate"),
         *("-o", tmp_path / "out.json", "--report", tmp_path / report),
     )
-    used = {"align.estimates", "align.estimators", "align.report", "families.chrome.writer"}
+    used = {"align.comparison", "align.evidence", "align.report", "families.chrome.writer"}
     assert {f"traceconv.{name}" for name in used} <= modules
     assert bool(of(modules, "jinja2")) == (report == "report.html")

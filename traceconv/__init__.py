@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from traceconv.align import Alignment, Policy, ReceiptLine
-    from traceconv.align.causality import Causality, Check
+    from traceconv.align.checks import Causality, Check
     from traceconv.align.clock_overview import ClockLine, PairLine, Survey
     from traceconv.align.collective_matching import Matched
     from traceconv.align.constraints import (
@@ -109,19 +109,16 @@ _HOMES = (
     "api",
     "recordings",
     "reading",
-    "align.constraint_parser",
-    "align.names",
+    "align.constraints",
     "model.clocks",
     "io.source",
     "align.checks",
     "align.collective_matching",
-    "align.device_bounds",
+    "align.devices",
     "align.duration_layout",
     "align.identity",
     "align.inputs",
-    "align.machines",
-    "align.messages",
-    "align.pairs",
+    "align.domains",
     "answers",
     "answers.frames",
     "answers.section",
@@ -131,6 +128,7 @@ _HOMES = (
     "model.builder",
     "model.stated_collectives",
     "model.trace",
+    "align.estimate",
     "model.source_info",
     "model.track_table",
 )

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 import msgspec
 
 from traceconv.align import Alignment, Policy, ReceiptLine, align
-from traceconv.align.causality import Causality, believed, causality
+from traceconv.align.causality import believed, causality
+from traceconv.align.checks import Causality
 from traceconv.align.constraints import NO_CONSTRAINTS, Constraints
 from traceconv.align.identity import Together
 from traceconv.align.receipt import Aligned

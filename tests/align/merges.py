@@ -34,7 +34,8 @@ import numpy as np
 
 from tests.golden import ROOT, Case
 from traceconv.align import Alignment, Policy, align
-from traceconv.align.causality import Causality, believed, causality
+from traceconv.align.causality import believed, causality
+from traceconv.align.checks import Causality
 from traceconv.align.clock_overview import survey
 from traceconv.align.constraints import NO_CONSTRAINTS, Constraints, parse_constraints
 from traceconv.align.report import document, refusal_document

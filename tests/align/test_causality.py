@@ -11,7 +11,8 @@ import pytest
 
 from tests.align.pairs import private, recordings
 from traceconv.align import Alignment, Policy, align
-from traceconv.align.causality import Breaches, Causality, Check, Limit, Rule, believed, causality
+from traceconv.align.causality import believed, causality
+from traceconv.align.checks import Breaches, Causality, Check, Limit, Rule
 from traceconv.align.constraints import Constraints
 from traceconv.align.inputs import Placed, gathered
 from traceconv.align.placement import place

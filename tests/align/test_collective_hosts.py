@@ -24,7 +24,8 @@ from tests.benchmarks.alignment.hosts import errors, jobs
 from tests.benchmarks.alignment.record_gloo import FOLDER
 from traceconv import cli
 from traceconv.align import Alignment, Policy, align, report
-from traceconv.align.causality import Rule, believed, causality
+from traceconv.align.causality import believed, causality
+from traceconv.align.checks import Rule
 from traceconv.align.clock_overview import survey
 from traceconv.align.collective_hosts import _apart, _islands, placed_hosts
 from traceconv.align.constraints import Anchor, Constraints, TimePoint

@@ -11,7 +11,8 @@ import pytest
 
 from tests.benchmarks.alignment.recordings import load, truth
 from traceconv.align import Alignment, Policy, align, containment
-from traceconv.align.causality import Check, Rule, believed, causality
+from traceconv.align.causality import believed, causality
+from traceconv.align.checks import Check, Rule
 from traceconv.align.constraints import Constraints, NameMap
 from traceconv.align.containment import check_of_calls
 from traceconv.align.estimate import Events

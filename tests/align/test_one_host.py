@@ -25,7 +25,8 @@ from tests.benchmarks.alignment.simulate import Shape, Truth, inner, outer, run
 from tests.benchmarks.alignment.trials import recorded
 from traceconv.align import Alignment, Policy, align, containment
 from traceconv.align.activity import Samples, set_clock
-from traceconv.align.causality import Rule, believed, causality
+from traceconv.align.causality import believed, causality
+from traceconv.align.checks import Rule
 from traceconv.align.constraints import Constraints, NameMap
 from traceconv.align.estimate import Events
 from traceconv.align.geometry import Line, hidden_step

@@ -9,7 +9,8 @@ import pytest
 
 from tests.benchmarks.alignment.host_trials import HostClock, Rank, Recorded, Script, written
 from traceconv.align import align
-from traceconv.align.causality import Breaches, believed, causality
+from traceconv.align.causality import believed, causality
+from traceconv.align.checks import Breaches
 from traceconv.align.constraints import Constraints
 from traceconv.api import read
 from traceconv.errors import AlignmentError

@@ -24,7 +24,8 @@ from tests import GROWTH_S
 from tests.golden import ROOT
 from traceconv import cli
 from traceconv.align import Policy, align
-from traceconv.align.causality import Causality, Rule, believed, causality
+from traceconv.align.causality import believed, causality
+from traceconv.align.checks import Causality, Rule
 from traceconv.align.collective_matching import Matched, match_collectives
 from traceconv.align.collectives import Occurrences
 from traceconv.align.report import SCHEMA, page

@@ -1,287 +1,43 @@
-"""The results of the checks of cause and effect, and their lines for the receipt and the report."""
+"""Check that effects come after their causes on trace time, independently of the evidence for the alignment.
+
+- Flows in a file: a kernel does not start before the call that launches it, and a receive does not end before its send
+  starts. Both ends are mostly on one clock, so that a flow backwards in time is a fault of the recording.
+- Launches in one file and kernels in another one, with the same correlation ids: the same holds.
+- Matched slices of two files: the work of a library lies inside the call of the framework around it.
+- Ranks of a job: none leaves a collective before all have entered it (`ranks`).
+- Calls of a library: each lies in an operator of its framework (`containment`).
+
+All but the flows check the alignment: pairs that break a rule by more than the bounds of the clocks contradict it, and
+`believed` refuses an alignment that its checks contradict.
+
+Recorders cut times to the resolution of their clock, so that a true time may be up to one step later. Between two
+clocks a start may seem one step too early, and an end two steps too late: start and duration are both cut.
+"""
 
 from __future__ import annotations
 
-import enum
-import math
 import re
-from collections import Counter
 from collections.abc import Iterator, Sequence
-from functools import reduce
 from shlex import quote
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING
 
 import numpy as np
-from msgspec import Struct
 from msgspec.structs import replace
 
+from traceconv.align.checks import Breaches, Causality, Check, Contradiction, Limit, Rule, place_of
 from traceconv.align.constraints import NameMap
 from traceconv.align.domains import Key, clocks_of_tracks, on_trace_time
-from traceconv.align.wording import counted, listed
 from traceconv.errors import InconsistentClocks, UnverifiedAlignment
-from traceconv.model.clocks import UNSTATED_BOUND_NS, ClockMap, Verdict, worse
+from traceconv.model.clocks import UNSTATED_BOUND_NS, ClockMap, Verdict
 from traceconv.model.columns import I64
-from traceconv.model.numbers import format_short, format_time
 from traceconv.model.source_info import Layer
 from traceconv.model.trace import Trace
 
 if TYPE_CHECKING:
     from traceconv.align import Alignment
-    from traceconv.align.collective_matching import Matched
     from traceconv.align.estimate import Array, PairEstimate
     from traceconv.align.launches import Joined
     from traceconv.model.trace import Trace
-
-
-# -- The results of the checks of cause and effect, and their lines for the receipt and the report -------------------
-
-#: This many ranks are listed by number; of more, only the count is given.
-_MOST_LISTED = 4
-#: More pairs than expected may be wrong by chance: by this many standard deviations. It happens in 2 of 100 checks.
-_CHANCE = 2
-
-
-class Rule(enum.StrEnum):
-    """A rule of cause and effect, named by what breaks it. The values stand in reports."""
-
-    INSIDE = "child outside its parent"
-    CALL = "call outside of every operator"
-    LAUNCH = "kernel before its launch"
-    RECEIVE = "receive before its send"
-    FLOW = "flow backwards in time"
-    COLLECTIVE = "collective left before it was entered"
-
-
-#: The pairs of several files that each rule is checked on, as a singular and the ending of its plural.
-_PAIRS: Final = {
-    Rule.INSIDE: ("match", "es"),
-    Rule.CALL: ("call", "s"),
-    Rule.LAUNCH: ("launch", "es"),
-    Rule.RECEIVE: ("flow", "s"),
-    Rule.FLOW: ("flow", "s"),
-    Rule.COLLECTIVE: ("collective", "s"),
-}
-
-
-class Breaches(Struct, frozen=True):
-    """How often and by how much a rule is broken.
-
-    Attributes:
-        count: how many pairs break it.
-        worst_ns: by how much the worst pair breaks it, ns; 0 if none does.
-        place: which pair that is; "" if none does.
-    """
-
-    count: int
-    worst_ns: int
-    place: str = ""
-
-    def as_json(self) -> dict[str, Any]:
-        """Return the members of the breaches in the report."""
-        return {"violations": self.count, "worst_ns": self.worst_ns, "place": str(self.place)}
-
-
-class Contradiction(Struct, frozen=True):
-    """The conclusion from a broken rule that the clocks of some inputs are wrong.
-
-    Attributes:
-        verdict: the best verdict that these clocks can keep; ASSUMED if the user placed them, or if it is weak.
-        inputs: the numbers of these inputs.
-        file: the name of the last of them.
-        text: what is wrong with that one.
-        hint: what the user can do about it.
-        by_user: whether an option places one of the clocks: then the user decides, and nothing is refused.
-    """
-
-    verdict: Verdict
-    inputs: tuple[int, ...]
-    file: str
-    text: str
-    hint: str
-    by_user: bool = False
-
-    @property
-    def sentence(self) -> str:
-        """The text, with the name of the file before it."""
-        return f"{self.file}: {self.text}"
-
-
-class Limit(Struct, frozen=True):
-    """How many pairs of a check may break its rule, and by how much, before they contradict the clocks.
-
-    Attributes:
-        bound_ns: by how much a pair may break the rule within the bounds of the clocks, ns; None if the clocks have no
-            bounds, so that nothing can contradict them.
-        wrong: the share of the pairs that may be matched wrongly, and then say nothing about clocks.
-        verdict: the verdict on the clocks if more pairs than that break the rule by more than the bound.
-    """
-
-    bound_ns: int | None = None
-    wrong: float = 0.0
-    verdict: Verdict = Verdict.INCONSISTENT
-
-    def excused(self, count: int) -> int:
-        """Return how many of this many pairs may be matched wrongly: their share, and some more by chance."""
-        return math.floor(self.wrong * count + _CHANCE * math.sqrt(self.wrong * (1 - self.wrong) * count))
-
-
-class Check(Struct, frozen=True):
-    """One rule, checked on the flows of a file, on the matched events of two files, or on the ranks of a job.
-
-    Attributes:
-        rule: the rule.
-        files: the name of the file, or of both; for collectives those of all ranks.
-        checked: the number of pairs that were checked.
-        after: how they break the rule on trace time.
-        before: how they break it by the clocks that files state; None if these state nothing or were not changed.
-        ranks: for collectives the ranks that took part.
-        alone: for collectives the number of records without a certain partner on another rank; for calls the number of
-            those that lie where no operator was recorded.
-        contradictions: the conclusions against clocks.
-        limit: for two files, what the clocks allow.
-        beyond: the number of pairs that break the rule by more than the bound of the limit.
-    """
-
-    rule: Rule
-    files: tuple[str, ...]
-    checked: int
-    after: Breaches
-    before: Breaches | None = None
-    ranks: tuple[int, ...] = ()
-    alone: int = 0
-    contradictions: tuple[Contradiction, ...] = ()
-    limit: Limit = Limit()
-    beyond: int = 0
-
-    @property
-    def verdict(self) -> Verdict:
-        """The worst verdict of its contradictions; OK without any."""
-        return reduce(worse, (one.verdict for one in self.contradictions), Verdict.OK)
-
-    @property
-    def pairs(self) -> tuple[str, str]:
-        """What its pairs are called: the singular, and the ending of the plural."""
-        return _PAIRS[Rule.FLOW if self.in_one_file else self.rule]
-
-    @property
-    def in_one_file(self) -> bool:
-        """Whether it checks a recording, and not the alignment of several."""
-        return len(self.files) == 1
-
-    @property
-    def exceeds(self) -> bool:
-        """Whether more pairs are beyond the limit than may be matched wrongly."""
-        return self.beyond > self.limit.excused(self.checked)
-
-    def describe(self) -> str:
-        """Return the line of the check."""
-        if self.rule is Rule.COLLECTIVE:
-            return self._of_ranks()
-        if self.alone and not self.checked:
-            return f"{self.alone} calls in {listed(self.files, ' and ')}: too few that operators could hold to check"
-        worst = f", by up to {format_time(self.after.worst_ns)}"
-        fault: str = ": a fault of the recording, not of the alignment" if self.after.count else ""
-        rest = fault if self.in_one_file else self._of_alignment()
-        outside = f", and {self.alone} more where no operator was recorded" if self.alone else ""
-        worst = f"{worst} ({self.after.place})" if self.after.count else ""
-        return (
-            f"{self.rule}: {self.after.count} of {counted(self.checked, *self.pairs)} of "
-            f"{listed(self.files, ' and ')}{outside}{worst}{rest}"
-        )
-
-    def _of_alignment(self) -> str:
-        """Return the end of the line for two files: how many pairs are beyond the limit, and how it was before."""
-        beyond: str = ""
-        if self.exceeds:
-            beyond = f"; {self.beyond} of them by more than the possible {format_time(self.limit.bound_ns or 0)}"
-        before: str = "; not known before the correction" if self.rule in (Rule.INSIDE, Rule.LAUNCH) else ""
-        if self.before is not None:
-            worst = f", by up to {format_time(self.before.worst_ns)}" if self.before.count else ""
-            before = f"; before the correction: {self.before.count}{worst}"
-        return f"{beyond}{before}"
-
-    def _of_ranks(self) -> str:
-        """Return the line for collectives."""
-        ranks = f"{listed(self.ranks[:-1])} and {self.ranks[-1]}"
-        ranks = f"ranks {ranks}"
-        shown_ranks = ranks if len(self.ranks) <= _MOST_LISTED else f"{len(self.ranks)} ranks"
-        if not self.checked:
-            return (
-                f"none of {self.alone} records of collectives of {shown_ranks} was checked: none has a "
-                "certain partner on another rank"
-            )
-        result = "all are possible with these offsets"
-        if self.after.count:
-            place, worst = self.after.place, self.after.worst_ns
-            result = f"{self.after.count} are impossible with these offsets, by up to {format_short(worst)} ({place})"
-        alone = f"; {self.alone} more records have no certain partner" if self.alone else ""
-        return f"{counted(self.checked, *self.pairs)} of {shown_ranks} checked: {result}{alone}"
-
-    def as_json(self) -> dict[str, Any]:
-        """Return the members of the check in the report."""
-        return {
-            "rule": str(self.rule),
-            "files": list(self.files),
-            "checked": self.checked,
-            "before": self.before.as_json() if self.before else None,
-            "after": self.after.as_json(),
-            "bound_ns": self.limit.bound_ns,
-            "beyond": self.beyond,
-            "may_be_wrong": self.limit.excused(self.checked),
-            "verdict": str(self.verdict) if self.checked or self.contradictions else None,
-            "ranks": list(self.ranks),
-            "unmatched": self.alone,
-            "contradictions": [{"verdict": str(one.verdict), "text": str(one.sentence)} for one in self.contradictions],
-        }
-
-
-class Causality(Struct, frozen=True):
-    """All checks of a merge.
-
-    Attributes:
-        checks: one for each rule, and for each file, pair of files or job that it was checked on.
-        matched: the collectives of several ranks that were checked; None without any.
-    """
-
-    checks: tuple[Check, ...]
-    matched: Matched | None = None
-
-    @property
-    def violations(self) -> int:
-        """How many pairs break a rule on trace time."""
-        return sum(check.after.count for check in self.checks)
-
-    def describe(self) -> list[str]:
-        """Return the sum of all checks, then a line for each one that found or changed something."""
-        counts = Counter[tuple[str, str]]()
-        for check in self.checks:
-            counts[check.pairs] += check.checked
-        sizes = [counted(count, *pairs) for pairs, count in counts.items() if count]
-        lines = [
-            check
-            for check in self.checks
-            if check.alone
-            or check.rule is Rule.COLLECTIVE
-            or check.after.count > 0
-            or (check.before is not None and check.before.count > 0)
-        ]
-        if not sizes and not lines:
-            return []
-        total = f"{self.violations} out of order" if self.violations else "all in order"
-        head = f"causality: {listed(sizes, ' and ')} checked, {total}" if sizes else "causality: nothing was checked"
-        return [str(head), *(f"  {check.describe()}" for check in lines)]
-
-    def as_json(self) -> list[dict[str, Any]]:
-        """Return the members of all checks in the report."""
-        return [check.as_json() for check in self.checks]
-
-
-def place_of(trace: Trace, row: int) -> str:
-    """Return the line or position of a slice in its file, and its name, for messages."""
-    return f"{trace.place_of_slice(row)} {trace.strings[trace.slices.name[row]]!r}"
-
-
-# -- Check that effects come after their causes on trace time, independently of the evidence for the alignment -------
 
 
 def causality(traces: Sequence[Trace], alignment: Alignment, names: NameMap | None = None) -> Causality:

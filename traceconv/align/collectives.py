@@ -1,6 +1,6 @@
 """The collectives that several ranks recorded, in columns: no rank leaves one before all of its group have entered.
 
-Records of one collective have the same group and sequence number; without numbers, see `collective_order`. In a
+Records of one collective have the same group and sequence number; without numbers, see `collective_matching`. In a
 broadcast, a reduction to one rank, or a message, only one side waits. These are matched by sequence numbers alone, and
 only where the waiting side is known.
 
@@ -49,7 +49,7 @@ class Occurrences:
         seq: its sequence number in the group, -1 for none.
         side: the ends that bound other ranks, a `Side`.
         least, most: the least and the greatest skew of the clock of a device, ns: its times plus the skew are those of
-            the host; 0 for records of a host. See `device_skew`.
+            the host; 0 for records of a host. See `devices`.
         device: the number of the device in its input, 0 for records of a host.
     """
 

@@ -1,7 +1,7 @@
 """Check that the calls of a library lie inside the operators of a framework, however the clocks were related.
 
 A framework calls the library inside an operator, on the thread of that operator, and the operator ends after the call.
-So on right clocks each call lies in a stretch of an operator of its kind (`nesting`), and each such operator holds a
+So on right clocks each call lies in a stretch of an operator of its kind (`matching`), and each such operator holds a
 call. A wrong clock causes both calls in no operator and operators without a call. One of the two alone has other
 causes: a thread or a time that was not recorded, or operators whose work another library did. So it says nothing about
 clocks, with one exception: at the start or the end, many operators in a row hold no call while the log goes on.
@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from msgspec import structs
 
-from traceconv.align.causality import Breaches, Check, Contradiction, Limit, Rule, place_of
+from traceconv.align.checks import Breaches, Check, Contradiction, Limit, Rule, place_of
 from traceconv.align.constraints import NameMap
 from traceconv.align.estimate import Array, Events, Method, some_of, stated_outer
 from traceconv.align.features import nest_of, shared_work
@@ -61,7 +61,7 @@ _MOST_SLICES, _WINDOWS = 50_000, 5
 #: The most calls of a recording that are checked, chosen at random, and the most of them in a search of offsets.
 _MOST_CALLS, _MOST_SEARCHED = 1000, 400
 
-# These decide, with two constants of `nesting` that were chosen on the recordings above: LEAST_FITTING (the share of
+# These decide, with two constants of `matching` that were chosen on the recordings above: LEAST_FITTING (the share of
 # calls that lie in operators on right clocks) and CHANCE (how many may be odd there).
 #: Fewer calls, or fewer of a kind, say nothing. Not tuned: with fewer, one odd call is more than a tenth.
 _FEWEST_CALLS = 8
@@ -447,6 +447,8 @@ def _during(calls: _Calls, starts: F64, part: Array) -> int:
 
 # -- Find the calls in a log that are of another process or thread than the operators beside it ----------------------
 
+#: Logs and frameworks with more slices are looked at only if their events were compared, and many lie in no operator.
+_MOST_UNCOMPARED = 50_000
 #: Clocks that are known less exactly do not tell which calls lie in operators, ns: some operators last 20 µs.
 _EXACT_NS = 20_000
 #: The fewest calls of others, and their least share of all. Not tuned: as for matches in `sequences`.
@@ -493,7 +495,7 @@ def _is_telling(outer: ClockInput, inner: ClockInput, placed: Placed) -> bool:
     clock_map = _between(outer, inner, placed)
     if clock_map.bound_ns is None or clock_map.verdict.refused or clock_map.bound_ns > _EXACT_NS:
         return False
-    if max(len(side.trace.slices.ts) for side in (outer, inner)) <= _MOST_SLICES:
+    if max(len(side.trace.slices.ts) for side in (outer, inner)) <= _MOST_UNCOMPARED:
         return True
     pairs = (pair for pair in placed.pairs if set(pair.keys) == {outer.key, inner.key} and pair.taken)
     return any(pair.estimate.method is Method.SEQUENCE and pair.estimate.wrong > _LEAST_SHARE for pair in pairs)

@@ -246,7 +246,7 @@ class Inputs:
         beside: for the wall clock of each host that options or collectives relate to that of an earlier one, the
             latter.
         repeats: for each input that repeats another one that input, by numbers.
-        skews: for each input the skews of its devices, by clock and track; see `device_skew`.
+        skews: for each input the skews of its devices, by clock and track; see `devices`.
     """
 
     traces: Sequence[Trace]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from msgspec import structs
 
-from traceconv.align.causality import Breaches, Check, Contradiction, Rule
+from traceconv.align.checks import Breaches, Check, Contradiction, Rule
 from traceconv.align.collective_matching import Matched, Odd
 from traceconv.align.collectives import Impossible, Occurrences
 from traceconv.align.host_clocks import Ends, ends_of_two

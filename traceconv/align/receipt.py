@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field, replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from traceconv.align.causality import Causality
+from traceconv.align.checks import Causality
 from traceconv.align.domains import Machine
 from traceconv.align.identity import Together
 from traceconv.align.placement import NoOverlap

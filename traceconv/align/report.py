@@ -19,7 +19,7 @@ import numpy as np
 
 from traceconv import __version__
 from traceconv.align import Alignment, ReceiptLine
-from traceconv.align.causality import Causality
+from traceconv.align.checks import Causality
 from traceconv.align.domains import spans
 from traceconv.align.estimate import Array, Estimate, Method, PairEstimate
 from traceconv.align.geometry import F64

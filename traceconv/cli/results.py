@@ -12,7 +12,7 @@ from textwrap import wrap
 import click
 
 from traceconv.align import ReceiptLine
-from traceconv.align.causality import Causality
+from traceconv.align.checks import Causality
 from traceconv.align.identity import Together
 from traceconv.align.receipt import Aligned, warned
 from traceconv.api import Output, Result, check_output, check_reports

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from traceconv.align import Alignment, ReceiptLine
-from traceconv.align.causality import Causality
+from traceconv.align.checks import Causality
 from traceconv.align.collective_matching import Matched
 from traceconv.align.collectives import Occurrences
 from traceconv.align.domains import clocks_of_tracks, on_trace_time
@@ -38,7 +38,7 @@ def with_collective_flows(
     """Return the trace with flows between the slices of each collective, by rank; a note states their number.
 
     Only collectives are connected whose group has known ranks. Either each rank has their sequence number once; or the
-    clocks of the ranks are related within a bound, and their order shows which are one, as `collective_order` has it.
+    clocks of the ranks are related within a bound, and their order shows which are one (`collective_matching`).
     Equal order alone is not enough, since training repeats its steps.
 
     Args:
