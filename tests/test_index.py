@@ -147,6 +147,15 @@ def test_the_index_says_what_importers_declare(update_golden: bool) -> None:
     assert list(index.FORMATS.items()) == list(wanted.items()), f"run pytest {__file__} --update-golden"
 
 
+@pytest.mark.parametrize("name", sorted(FORMATS))
+def test_the_facts_and_options_of_a_format_are_few(name: str) -> None:
+    """At the head of its class, before the texts for people, in at most 25 lines."""
+    (body,) = ast.parse(inspect.getsource(IMPORTERS[name])).body
+    facts, texts = body.body[1], next(line for line in body.body if ast.unparse(line).startswith("line_up ="))
+    assert ast.unparse(facts) == f"name = {name!r}"
+    assert texts.lineno - 1 - facts.lineno <= 25
+
+
 def test_signatures_are_not_empty_and_in_lower_case() -> None:
     for _, signature in FORMATS.values():
         assert signature.words == signature.words.lower()

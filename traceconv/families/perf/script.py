@@ -541,10 +541,7 @@ class PerfScript(Importer):
     name = "perf-script"
     title = "Linux perf script text"
     url = "https://man7.org/linux/man-pages/man1/perf-script.1.html"
-    versions = (
-        "checked with perf 6.1; any choice of fields with time and event, with or without header; also "
-        "report_sample.py of Android's simpleperf"
-    )
+    versions = "checked with perf 6.1; any fields with time and event; also report_sample.py of Android's simpleperf"
     signature = Signature(
         pattern=rb"\d\.\d{1,9}:\s|(?:\A|[\r\n])\S.{0,63}?\s+(?:\d{1,10}/)?\d{1,10}\s+(?:\[\d+\]\s+)?(?:\d+\s+)?"
         rb"[\w:.-]+:(?:\s*?(?:[\r\n]|\Z)|\s+[0-9a-f]{5,16} )"
@@ -556,21 +553,15 @@ class PerfScript(Importer):
     )
     skips = (MESSAGE, MORE_COLUMNS)
     clockid: str = option(
-        "",
-        "what the times of a text without header count: monotonic, monotonic_raw, realtime, boottime or tai, "
-        "as given to perf record -k.",
+        "", "the clock of a text without header (perf record -k): monotonic, boottime, monotonic_raw, realtime, tai."
     )
     pid: int | None = option(None, "the process of all threads, if the text does not print it.")
     deltatime: bool = option(False, "the text was printed with --deltatime: times count from the event before.")
-    utc_offset: str = option(
-        "",
-        'the time zone of a text with +tod and without header, as "+02:00": it prints local time.',
-    )
+    utc_offset: str = option("", 'the zone of a text with +tod and without header, as "+02:00": it has local time.')
     header: str = option(
         "",
-        "the file with the output of perf script --header-only, for a text without header. One beside the "
-        "text (perf.header.txt of perf.script.txt) is used without this option if all samples lie in its "
-        "times.",
+        "the file with the output of perf script --header-only, for a text without header. One beside the text "
+        "(perf.header.txt of perf.script.txt) is used without this option if all samples lie in its times.",
     )
 
     line_up = (
