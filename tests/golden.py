@@ -19,11 +19,13 @@ from __future__ import annotations
 import io
 import shutil
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 from traceconv import __version__
 from traceconv.align import Policy, align
@@ -79,6 +81,7 @@ class Case:
             shutil.copytree(beside, tmp_path, dirs_exist_ok=True)
         elif "file_name" not in self.about:
             return self.input
+        tmp_path.mkdir(parents=True, exist_ok=True)
         copy = tmp_path / self.about.get("file_name", self.input.name)
         shutil.copyfile(self.input, copy)
         return copy
@@ -121,6 +124,14 @@ def cases() -> Iterator[Case]:
     for path in sorted(ROOT.glob("*/*")):
         if path.is_dir() and path.parent.name != "align":
             yield Case(path)
+
+
+def by_format(cases: Iterable[Case]) -> pytest.MarkDecorator:
+    """Return the mark of a test that gets all cases of a format at once, as `cases`."""
+    found: dict[str, list[Case]] = {}
+    for case in cases:
+        found.setdefault(case.format, []).append(case)
+    return pytest.mark.parametrize("cases", found.values(), ids=list(found))
 
 
 def written(trace: Trace, format: str) -> bytes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import pkgutil
 import re
@@ -323,12 +324,15 @@ def test_the_memory_of_short_rows_is_shown(capsys: pytest.CaptureFixture[str]) -
     assert not said.err
 
 
-@pytest.mark.parametrize("shape", many.SHAPES)
-def test_what_very_many_tracks_and_clocks_cost_is_shown(shape: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """Every command takes the file; figures of so few mean nothing."""
-    assert many.main([shape, "--count", "40"]) == 0
-    said = [line.split()[:2] for line in capsys.readouterr().out.splitlines()[1:]]
-    assert said == [[shape, command] for command in many.COMMANDS]
+@pytest.mark.parametrize(
+    ("shape", "command"), list(zip(many.SHAPES, itertools.cycle(many.COMMANDS))), ids=list(many.SHAPES)
+)
+def test_what_very_many_tracks_and_clocks_cost_is_shown(
+    shape: str, command: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Figures of so few mean nothing."""
+    assert many.main([shape, "--count", "40", "--command", command]) == 0
+    assert [line.split()[:2] for line in capsys.readouterr().out.splitlines()[1:]] == [[shape, command]]
 
 
 def test_memory_above_its_bound_is_an_error(

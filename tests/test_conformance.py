@@ -165,7 +165,7 @@ def test_no_importer_fails_on_odd_lines(cls: type[Importer]) -> None:
         if case.format == cls.name:
             rng = random.Random(case.name)
             lines = Source(case.input).head().data.split(b"\n")[:30]
-            for _ in range(200):
+            for _ in range(100):
                 assert isinstance(cls().sniff(Head(odd_lines(lines, rng), rng.random() < 0.5, "x")), Match), case.name
 
 

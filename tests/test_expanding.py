@@ -9,8 +9,6 @@ import json
 import os
 import re
 import shutil
-import subprocess
-import sys
 import tarfile
 import tempfile
 import zipfile
@@ -22,7 +20,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 import traceconv
-from tests import HANG_S
+from tests import commands
 from tests.golden import ROOT
 from traceconv import cli, reading, recordings
 from traceconv.check.chrome_text import load_schema
@@ -215,13 +213,7 @@ def test_what_is_named_is_taken_once(tmp_path: Path) -> None:
 def test_unknown_files_of_a_pattern_are_skipped(tmp_path: Path) -> None:
     runs = folder(tmp_path / "runs", CONTENT)
     files = [runs / "a.json", runs / "notes.txt", runs / "b" / "onednn.log"]
-    refused = subprocess.run(
-        [sys.executable, "-m", "traceconv", "align", *files],
-        capture_output=True,
-        text=True,
-        timeout=HANG_S,
-        check=False,
-    )
+    refused = commands.run("align", *files)
     assert refused.returncode == 1
     assert refused.stderr.splitlines()[-1].endswith("; --skip-unknown leaves it out")
     with pytest.raises(UnrecognizedInput) as error:

@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from tests import HANG_S
-from tests.golden import ROOT, cases
+from tests.golden import ROOT, Case, by_format, cases
 from tests.test_conformance import CASES, IMPORTERS, heads, odd_lines
 from tests.test_saved_again import CASES as JSON_CASES
 from tests.test_saved_again import STYLES, saved
@@ -27,7 +27,7 @@ from traceconv.families import index
 from traceconv.families.identification import Certainty, searched
 from traceconv.families.importer import Importer, Match
 from traceconv.families.index import FORMATS
-from traceconv.families.registry import answers, identify
+from traceconv.families.registry import identify
 from traceconv.io.source import Head, Source
 
 INDEX = '''"""The index of formats: where each importer is, and what its inputs contain. Only those that fit are loaded.
@@ -43,21 +43,21 @@ FORMATS = {{
 '''
 
 
-def check(head: Head, what: object) -> None:
-    """Nobody fails; whoever claims the head is a candidate, and is never surer than the index says."""
+def check(head: Head, what: object) -> dict[str, Match]:
+    """Return what each importer says. Who claims the head is a candidate, no surer than the index says."""
     text = searched(head, to_end=True)
-    for name, cls in IMPORTERS.items():
-        match = cls().sniff(head)
+    found = {name: cls().sniff(head) for name, cls in IMPORTERS.items()}
+    for name, match in found.items():
         assert isinstance(match, Match)
         assert match.reason
         assert "\n" not in match.reason
         assert match.certainty <= FORMATS[name][1].most, (what, name)
         assert match.certainty is Certainty.NO or FORMATS[name][1].fits(text), (what, name)
+    return found
 
 
-def whose(source: Source) -> str | type[Exception]:
+def whose(found: dict[str, Match]) -> str | type[Exception]:
     """Whose an input is after all importers were asked: the name, or the error."""
-    found = answers(source)
     surest = max(match.certainty for match in found.values())
     names = [name for name, match in found.items() if match.certainty is surest]
     if surest is Certainty.NO:
@@ -72,21 +72,21 @@ def found(source: Source) -> str | type[Exception]:
         return type(error)
 
 
-@pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
-def test_inputs_damaged_inputs_and_odd_lines(case: object) -> None:
-    rng = random.Random(case.name)  # type: ignore[attr-defined]
-    source = Source(case.input)  # type: ignore[attr-defined]
-    assert found(source) == whose(source)
-    head = source.head()
-    check(head, "as it is")
-    for cls in IMPORTERS.values():
-        importer = cls()
-        assert importer.sniff(head) == importer.sniff(head) == cls().sniff(head)
-    lines = head.data.split(b"\n")[:30]
-    for _ in range(10):
-        check(Head(odd_lines(lines, rng), rng.random() < 0.5, "x"), "odd lines")
-    coloured = b"\n".join(b"\x1b[1m" + re.sub(rb"(\w)", b"\\1\x1b[0m", line, count=3) for line in lines)
-    check(Head(coloured, head.complete, "x"), "in colour")
+@by_format(CASES)
+def test_inputs_damaged_inputs_and_odd_lines(cases: list[Case]) -> None:
+    for case in cases:
+        rng = random.Random(case.name)
+        source = Source(case.input)
+        head = source.head()
+        assert found(source) == whose(check(head, f"{case.name} as it is")), case.name
+        for cls in IMPORTERS.values():
+            importer = cls()
+            assert importer.sniff(head) == importer.sniff(head) == cls().sniff(head), (case.name, cls.name)
+        lines = head.data.split(b"\n")[:30]
+        for _ in range(6):
+            check(Head(odd_lines(lines, rng), rng.random() < 0.5, "x"), f"odd lines of {case.name}")
+        coloured = b"\n".join(b"\x1b[1m" + re.sub(rb"(\w)", b"\\1\x1b[0m", line, count=3) for line in lines)
+        check(Head(coloured, head.complete, "x"), f"{case.name} in colour")
 
 
 @pytest.mark.slow
@@ -96,9 +96,9 @@ def test_chunks_and_noise() -> None:
 
 
 @pytest.mark.parametrize("case", JSON_CASES, ids=[case.name for case in JSON_CASES])
-def test_json_saved_again(case: object, tmp_path: Path) -> None:
+def test_json_saved_again(case: Case, tmp_path: Path) -> None:
     """In other styles, with letters escaped, and with what tells the format behind what can be seen."""
-    document = saved(case)  # type: ignore[arg-type]
+    document = saved(case)
     texts = [json.dumps(document, **style) for style in STYLES.values()]
     texts.append(texts[0].replace("/", "\\/"))
     texts.append(re.sub(r'"(\w)', lambda one: f'"\\u{ord(one[1]):04X}', texts[0]))
@@ -109,8 +109,7 @@ def test_json_saved_again(case: object, tmp_path: Path) -> None:
     for number, text in enumerate(texts):
         path.write_bytes(gzip.compress(text.encode(), 1) if number % 2 else text.encode())
         source = Source(path)
-        check(source.head(), text[:60])
-        assert found(source) == whose(source)
+        assert found(source) == whose(check(source.head(), text[:60]))
 
 
 def declared() -> dict[str, type[Importer]]:

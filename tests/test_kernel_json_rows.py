@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from tests import golden
 from tests.kernels import using, variants
+from tests.shapes import every_shape
 from traceconv.families.chrome import writer as chrome_json
 from traceconv.families.chrome.writer import _Columns
 from traceconv.model.builder import Builder
@@ -68,11 +69,7 @@ def same(trace: Trace) -> bytes:
     return general
 
 
-@pytest.mark.parametrize(
-    "case",
-    [case for case in golden.cases() if (case.folder / "expect.txt").exists()],
-    ids=lambda case: f"{case.folder.parent.name}/{case.folder.name}",
-)
+@every_shape
 def test_goldens(case: golden.Case, tmp_path: Path) -> None:
     trace = case.merged(case.traces(tmp_path))
     if sum(trace.counts().values()) < 1000:

@@ -20,6 +20,7 @@ from tests import HANG_S
 from tests.golden import ROOT
 from tests.kernels import using
 from tests.make_perfetto import Packets
+from tests.together import together
 from traceconv import kernel
 from traceconv.api import Output, convert, identify, read
 from traceconv.check import check_file, chrome_json, chrome_rows, chrome_text
@@ -219,25 +220,17 @@ def events_of(trace: Trace) -> list[Any]:
     return [(len(table.ts), table.ts.tolist()) for table in (trace.slices, trace.instants, trace.counters)]
 
 
-@pytest.mark.parametrize("unit", UNITS)
-@pytest.mark.parametrize("name", TEXTS)
-@pytest.mark.parametrize("kernels", [True, False], ids=["kernel", "python"])
-def test_lines_that_mean_nothing_are_counted_and_keep_their_numbers(
-    name: str, unit: str, kernels: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def check_idle_lines(name: str, unit: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """They are counted, and what comes behind them has the number that it has in the file."""
-    if (name, unit) in {("deepsparse/v030-sr", one) for one in ("word", "number", "comma")}:
-        pytest.skip("what the program prints is in the timeline")
     folder = ROOT / name
     (source,) = folder.glob("input.*")
     text = source.read_bytes().rstrip(b"\n") + b"\n"
     format = folder.parent.name
     few, many = tmp_path / f"few{source.suffix}", tmp_path / f"many{source.suffix}"
-    few.write_bytes(text + UNITS[unit] * 10 + b"!?\n")
-    many.write_bytes(text + UNITS[unit] * (10 + MANY) + b"!?\n")
-    with using("lines", kernel.module("lines") if kernels else None):
-        expected, first = lines_looked_at(few, format, monkeypatch)
-        found, second = lines_looked_at(many, format, monkeypatch)
+    few.write_bytes(text + unit * 10 + b"!?\n")
+    many.write_bytes(text + unit * (10 + MANY) + b"!?\n")
+    expected, first = lines_looked_at(few, format, monkeypatch)
+    found, second = lines_looked_at(many, format, monkeypatch)
     if format == "timed-log":
         assert second < first + MANY // 8  # times are looked for in the first 2000 lines of a log
     assert events_of(found) == events_of(expected)
@@ -253,6 +246,19 @@ def test_lines_that_mean_nothing_are_counted_and_keep_their_numbers(
     assert [place for one in found.sources[0].diagnostics for place in one.places] == [
         moved.sub(rf"few\g<1>{last + MANY}", place).replace("few", "many", 1) for place in places
     ]
+
+
+@pytest.mark.parametrize("name", TEXTS)
+@pytest.mark.parametrize("kernels", [True, False], ids=["kernel", "python"])
+def test_lines_that_mean_nothing_are_counted_and_keep_their_numbers(
+    name: str, kernels: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with together() as each, using("lines", kernel.module("lines") if kernels else None):
+        for what, unit in UNITS.items():
+            if name == "deepsparse/v030-sr" and what in ("word", "number", "comma"):
+                continue  # what the program prints is in the timeline
+            with each(what):
+                check_idle_lines(name, unit, tmp_path, monkeypatch)
 
 
 def test_lines_that_mean_nothing_are_looked_at_again_behind_a_heading(tmp_path: Path) -> None:

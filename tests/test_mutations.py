@@ -18,12 +18,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given, seed, settings
 from hypothesis import strategies as st
 
 from tests import damage, kernels
 from tests.damage import Edit, Mutation
-from tests.golden import ROOT, Case, cases, written
+from tests.golden import ROOT, Case, by_format, cases, written
+from tests.together import together
 from traceconv import kernel
 from traceconv.align import align
 from traceconv.api import identify, read
@@ -66,18 +67,31 @@ EDITS = st.builds(
 )
 
 
-@pytest.mark.parametrize("case", OTHERS, ids=[case.name for case in OTHERS])
-@run(6)
-@given(mutations=st.lists(MUTATIONS, min_size=1, max_size=3))
-def test_damage_is_an_error_of_ours_or_counted(case: Case, mutations: list[Mutation]) -> None:
-    check(case, mutations)
+def each_changed(cases: list[Case], count: int, mutations: st.SearchStrategy[Any], test: Any) -> None:
+    """Test some mutations of each case, and of each case other ones."""
+    with together() as each:
+        for case in cases:
+            with each(case.name):
+                change(case, count, mutations, test)
 
 
-@pytest.mark.parametrize("case", DATABASES, ids=[case.name for case in DATABASES])
-@run(25)
-@given(mutations=st.lists(EDITS | EDITS | IN_PLACE | MUTATIONS, min_size=1, max_size=4))
-def test_a_changed_database_is_read_or_refused(case: Case, mutations: list[Mutation | Edit]) -> None:
-    check(case, mutations)
+def change(case: Case, count: int, mutations: st.SearchStrategy[Any], test: Any) -> None:
+    @run(count)
+    @given(mutations)
+    def changed(chosen: list[Any]) -> None:
+        test(case, chosen)
+
+    (changed if WANTED else seed(case.name)(changed))()
+
+
+@by_format(OTHERS)
+def test_damage_is_an_error_of_ours_or_counted(cases: list[Case]) -> None:
+    each_changed(cases, 4, st.lists(MUTATIONS, min_size=1, max_size=3), check)
+
+
+@by_format(DATABASES)
+def test_a_changed_database_is_read_or_refused(cases: list[Case]) -> None:
+    each_changed(cases, 15, st.lists(EDITS | EDITS | IN_PLACE | MUTATIONS, min_size=1, max_size=4), check)
 
 
 @pytest.mark.parametrize("format", sorted({case.format for case in OTHERS if case.input.suffix == ".json"}))

@@ -8,15 +8,14 @@ from __future__ import annotations
 import tempfile
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
-import pytest
-from hypothesis import given
 from hypothesis import strategies as st
 
 from tests import damage
 from tests.damage import Edit, OddNumber
-from tests.golden import Case
-from tests.test_mutations import DATABASES, OTHERS, PLACE, check, copied, run
+from tests.golden import Case, by_format
+from tests.test_mutations import DATABASES, OTHERS, PLACE, check, copied, each_changed
 from traceconv.api import read, report
 from traceconv.check import check_file
 from traceconv.errors import TraceconvError
@@ -32,20 +31,19 @@ CELLS = st.builds(
 )
 
 
-@pytest.mark.parametrize("case", OTHERS, ids=[case.name for case in OTHERS])
-@run(2)
-@given(odd=ODD)
-def test_odd_numbers_are_errors_of_ours_or_counted(case: Case, odd: OddNumber) -> None:
-    check(case, [odd])
-    answer(case, [odd])
+@by_format(OTHERS)
+def test_odd_numbers_are_errors_of_ours_or_counted(cases: list[Case]) -> None:
+    each_changed(cases, 2, st.lists(ODD, min_size=1, max_size=1), check_and_answer)
 
 
-@pytest.mark.parametrize("case", DATABASES, ids=[case.name for case in DATABASES])
-@run(4)
-@given(edit=CELLS)
-def test_odd_cells_of_databases(case: Case, edit: Edit) -> None:
-    check(case, [edit])
-    answer(case, [edit])
+@by_format(DATABASES)
+def test_odd_cells_of_databases(cases: list[Case]) -> None:
+    each_changed(cases, 4, st.lists(CELLS, min_size=1, max_size=1), check_and_answer)
+
+
+def check_and_answer(case: Case, mutations: list[Any]) -> None:
+    check(case, mutations)
+    answer(case, mutations)
 
 
 def answer(case: Case, mutations: list[OddNumber] | list[Edit]) -> None:

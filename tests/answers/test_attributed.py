@@ -29,8 +29,9 @@ from tests.answers.test_layers import (
     running,
     threads_with_slices,
 )
-from tests.golden import ROOT, Case
+from tests.golden import ROOT, Case, by_format
 from tests.oracle.fixtures import OpenTrace
+from tests.together import together
 from traceconv import Constraints, Output, Questions
 from traceconv.answers.attributed import attributed
 from traceconv.answers.layers import NO_LAYER, Costs, layers
@@ -150,11 +151,7 @@ def test_args_that_are_there_stay(tmp_path: Path) -> None:
     assert [(one["args"]["samples"], one["args"]["samples (attributed)"]) for one in relu] == [(7, 2), (7, 2)]
 
 
-@pytest.mark.parametrize("case", MERGED, ids=[case.name for case in MERGED])
-def test_nothing_of_the_inputs_is_lost(case: Case, tmp_path: Path) -> None:
-    if case.about.get("attribute", False):
-        pytest.skip("its slices have such args already")
-    trace = case.merged(case.traces(tmp_path))
+def check_nothing_lost(trace: Trace) -> None:
     rows = {row["name"]: row for row in layers(Costs(SliceTable(trace))).records()}
     found = with_costs(trace)
     sums: Counter[str] = Counter()
@@ -170,6 +167,14 @@ def test_nothing_of_the_inputs_is_lost(case: Case, tmp_path: Path) -> None:
     for old_stack, new_stack in zip(trace.samples.stack.tolist(), found.samples.stack.tolist(), strict=True):
         stack = stack_of(trace, old_stack)
         assert stack_of(found, new_stack)[-len(stack) :] == stack or not stack
+
+
+@by_format(case for case in MERGED if not case.about.get("attribute", False))
+def test_nothing_of_the_inputs_is_lost(cases: list[Case], tmp_path: Path) -> None:
+    with together() as each:
+        for case in cases:
+            with each(case.name):
+                check_nothing_lost(case.merged(case.traces(tmp_path / case.name)))
 
 
 def test_layers_have_the_counts_of_the_kernels_that_they_launched(tmp_path: Path) -> None:

@@ -7,7 +7,6 @@ import gc
 import json
 import os
 import shutil
-import subprocess
 import sys
 import weakref
 from dataclasses import replace
@@ -23,6 +22,7 @@ import pytest
 from click.testing import CliRunner
 
 import traceconv
+from tests import commands
 from tests.golden import ROOT, Case
 from tests.shapes import every_shape
 from traceconv.answers import frames as frames_module
@@ -403,8 +403,7 @@ def test_wrong_calls_are_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 def test_the_command_says_what_it_wrote(tmp_path: Path) -> None:
     kineto = Path("golden/pytorch-kineto/cuda-streams/input.json").resolve()
-    arguments = ["export", str(kineto), "-o", str(tmp_path / "run.csv")]
-    result = subprocess.run([sys.executable, "-m", "traceconv", *arguments], capture_output=True, text=True, check=True)
+    result = commands.run("export", kineto, "-o", tmp_path / "run.csv")
     assert result.stderr == f"{tmp_path / 'run.csv'}: 10 tables\n"
 
 

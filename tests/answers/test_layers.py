@@ -23,7 +23,8 @@ import traceconv
 from tests.answers.compare_runtimes import RECORDED, compared, shares
 from tests.answers.compare_runtimes import rows_of as layer_rows
 from tests.answers.record_runtimes import GFLOP, PROGRAMS
-from tests.golden import ROOT, Case, cases
+from tests.golden import ROOT, Case, by_format, cases
+from tests.together import together
 from traceconv import Constraints
 from traceconv.align.receipt import Aligned
 from traceconv.answers import Questions, answers
@@ -300,9 +301,7 @@ def test_a_process_whose_cpu_time_and_page_faults_are_known() -> None:
     assert rows["pool"]["worker_samples"] == 0
 
 
-@pytest.mark.parametrize("case", MERGED, ids=[case.name for case in MERGED])
-def test_sums_are_those_of_the_inputs(case: Case, tmp_path: Path) -> None:
-    trace = case.merged(case.traces(tmp_path))
+def check_sums(trace: Trace) -> None:
     section = layers(Costs(SliceTable(trace)))
     sums = {
         column.name: sum(row[at] or 0 for row in section.rows)
@@ -332,19 +331,30 @@ def test_sums_are_those_of_the_inputs(case: Case, tmp_path: Path) -> None:
         assert sum(sums[column] for column in names & sums.keys()) == pytest.approx(value)
 
 
+@by_format(MERGED)
+def test_sums_are_those_of_the_inputs(cases: list[Case], tmp_path: Path) -> None:
+    with together() as each:
+        for case in cases:
+            with each(case.name):
+                check_sums(case.merged(case.traces(tmp_path / case.name)))
+
+
 #: A thread without a number is a plain track in Perfetto, and such a track of any tool has no layers.
 NOT_KEPT = {"chrome-trace/huge-numbers"}
 
 
-@pytest.mark.parametrize("case", MERGED, ids=[case.name for case in MERGED])
-def test_a_trace_that_was_written_before_says_the_same(case: Case, tmp_path: Path) -> None:
+@by_format(MERGED)
+def test_a_trace_that_was_written_before_says_the_same(cases: list[Case], tmp_path: Path) -> None:
     """Also how sure samples are, which events have no periods, and which input recorded what."""
-    trace = case.merged(case.traces(tmp_path))
-    traceconv.write(trace, tmp_path / "out.pftrace")
-    (again,) = traceconv.report([tmp_path / "out.pftrace"], Questions(["layers"]))
-    rows, others = ([{**row} for row in section.records()] for section in (layers(Costs(SliceTable(trace))), again))
-    if case.name not in NOT_KEPT:
-        assert rows == others
+    with together() as each:
+        for case in cases:
+            with each(case.name):
+                trace = case.merged(case.traces(tmp_path / case.name))
+                path = tmp_path / f"{case.folder.name}.pftrace"
+                traceconv.write(trace, path)
+                (again,) = traceconv.report([path], Questions(["layers"]))
+                found = [[{**row} for row in one.records()] for one in (layers(Costs(SliceTable(trace))), again)]
+                assert found[0] == found[1] or case.name in NOT_KEPT
 
 
 def test_events_without_periods_have_none_in_a_trace_that_was_written_before(tmp_path: Path) -> None:

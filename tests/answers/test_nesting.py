@@ -14,20 +14,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests import oracle
-from tests.golden import Case, cases, written
+from tests.golden import Case, written
 from tests.kernels import without
 from tests.oracle.fixtures import OpenTrace
+from tests.shapes import every_shape
 from traceconv.answers.operations import operations
 from traceconv.answers.slice_tables import NO_PARENT, SliceTable, nesting_of
 from traceconv.model import columns
 from traceconv.model.dump import as_shown
 from traceconv.model.trace import Slices, Trace
-
-NESTED = [
-    case
-    for case in cases()
-    if (case.folder / "expect.txt").exists() and "slice" in (case.folder / "expect.txt").read_text(encoding="utf-8")
-]
 
 
 @st.composite
@@ -93,7 +88,7 @@ def calls_of(trace: Trace, row: int) -> int:
     return int(args.get(marks.calls) or 1)
 
 
-@pytest.mark.parametrize("case", NESTED, ids=[case.name for case in NESTED])
+@every_shape
 def test_against_the_trace_processor(case: Case, tmp_path: Path, trace_processor: OpenTrace) -> None:
     trace = case.merged(case.traces(tmp_path))
     if not len(trace.slices.ts):

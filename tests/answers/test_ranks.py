@@ -6,8 +6,6 @@ import csv
 import io
 import json
 import shutil
-import subprocess
-import sys
 from collections import defaultdict
 from dataclasses import replace
 from pathlib import Path
@@ -20,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import traceconv
-from tests import HANG_S
+from tests import commands
 from tests.align.test_hosts import SECOND
 from tests.align.test_ranks import BASE, GLOO, GROUP, MS, SIZES, US, Json, by, kernel
 from tests.benchmarks.ranks import Scene, judged, write_job
@@ -284,8 +282,9 @@ def test_two_ranks_of_gloo() -> None:
 
 
 def printed(*arguments: object) -> str:
-    command = [sys.executable, "-m", "traceconv", "report", *map(str, (*GLOO, *arguments))]
-    return subprocess.run(command, capture_output=True, text=True, check=True, timeout=HANG_S).stdout
+    done = commands.run("report", *GLOO, *arguments)
+    done.check_returncode()
+    return done.stdout
 
 
 @pytest.mark.slow

@@ -18,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import traceconv
-from tests import HANG_S
+from tests import commands
 from tests.golden import ROOT
 from traceconv.answers import SECTION_OF, SECTIONS, Questions
 from traceconv.answers.render import markdown, text
@@ -33,8 +33,7 @@ SCHEMA = json.loads((ROOT.parent / "schemas" / "report.schema.json").read_text(e
 
 
 def run(*arguments: object) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "traceconv", "report", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=HANG_S)
+    return commands.run("report", *arguments)
 
 
 @pytest.mark.parametrize("form", ["text", "csv", "json"])
@@ -467,8 +466,7 @@ def test_strict_refuses_what_is_lost(tmp_path: Path) -> None:
     assert "hint: without --strict" in refused.stderr
     assert not page.exists()
     assert run(CUDA, "--strict", "--section", "overview").returncode == 0
-    exported = [sys.executable, "-m", "traceconv", "export", str(cut), "--strict", "-o", str(tmp_path / "t.csv")]
-    done = subprocess.run(exported, capture_output=True, text=True, check=False, timeout=HANG_S)
+    done = commands.run("export", cut, "--strict", "-o", tmp_path / "t.csv")
     assert done.returncode == 1
     assert "the file ends inside an event" in done.stderr
     assert not (tmp_path / "t.csv").exists()
