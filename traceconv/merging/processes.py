@@ -53,20 +53,14 @@ _CROSS_NOTHING = ("samples", "logs")
 
 
 def put_together(trace: Trace, together: Together, starts: Sequence[int]) -> Trace:
-    """Return the trace with shared processes and threads once.
-
-    Args:
-        trace: the concatenated inputs.
-        together: the processes and threads that they share.
-        starts: for each input the number of its first track.
-    """
+    """Return the trace with shared processes and threads once; `starts` has the first track of each input."""
     goes_under: dict[int, TrackId] = {}
-    for one in together.identities:
-        first, *others = one.tracks
-        if one.why is Why.UNSAID:
-            mine, other = (together.recordings[seen.input].source.name for seen in one.tracks)
-            trace.sources[first.input].diagnostics.add(SAME_PID, f"{mine}: pid {first.number}, also in {other}")
-        if isinstance(one.why, Why):
+    for identity in together.identities:
+        first, *others = identity.tracks
+        if identity.why is Why.UNSAID:
+            file, neighbour = (together.recordings[seen.input].source.name for seen in identity.tracks)
+            trace.sources[first.input].diagnostics.add(SAME_PID, f"{file}: pid {first.number}, also in {neighbour}")
+        if isinstance(identity.why, Why):
             continue
         into = starts[first.input] + first.track
         if not first.is_process:
@@ -79,12 +73,7 @@ def put_together(trace: Trace, together: Together, starts: Sequence[int]) -> Tra
 
 
 def set_apart(trace: Trace, rows: I64) -> Trace:
-    """Return the trace of one log with some slices on tracks like their own, below a process of their own.
-
-    Args:
-        trace: the log, laid out.
-        rows: the slices, which are of another process or thread than the rest.
-    """
+    """Return the trace of one log with some slices on tracks like their own, below a process of their own."""
     tracks = list(trace.tracks)
     goes_to = np.arange(len(tracks), dtype=np.int32)
     wanted: set[int] = set()
@@ -118,12 +107,7 @@ class _Thread(Struct, frozen=True):
 
 
 class _Moves:
-    """The new parents and numbers of tracks.
-
-    Args:
-        trace: the concatenated inputs.
-        goes_under: the process of another input that a track belongs to, by track.
-    """
+    """The new parents and numbers of tracks, given the process of another input that each belongs to."""
 
     def __init__(self, trace: Trace, goes_under: dict[int, TrackId]) -> None:
         self._trace = trace
@@ -245,9 +229,7 @@ def _parents_first(tracks: Sequence[Track]) -> list[int]:
 def with_ranks_named(trace: Trace, hosts: Sequence[str]) -> Trace:
     """Return the trace with named and ordered ranks; unchanged if its inputs state fewer than two ranks.
 
-    Args:
-        trace: the concatenated inputs; it is consumed, as its columns are sorted in place.
-        hosts: the host of each input, "" if it states none.
+    The trace is consumed, as its columns are sorted in place. The host of an input is "" if it states none.
     """
     ranks = {index: source.rank for index, source in enumerate(trace.sources) if source.rank is not None}
     if len(set(ranks.values())) < 2:
@@ -266,10 +248,10 @@ def with_ranks_named(trace: Trace, hosts: Sequence[str]) -> Trace:
     for number, track in enumerate(trace.tracks):
         if track.source not in ranks or track.kind is TrackKind.PROCESS or track.parent != NO_TRACK:
             continue
-        rank, own = ranks[track.source], processes[track.source]
-        if len(own) == 1:  # tracks below the only process of a rank need not name the rank
+        rank, of_rank = ranks[track.source], processes[track.source]
+        if len(of_rank) == 1:  # tracks below the only process of a rank need not name the rank
             name = track.name_in_rank or track.name
-            changed[number] = replace(track, name=name, name_in_rank="", parent=TrackId(*own))
+            changed[number] = replace(track, name=name, name_in_rank="", parent=TrackId(*of_rank))
         else:
             rank_of[number] = rank
     tracks = Tracks(changed.get(number, track) for number, track in enumerate(trace.tracks))
@@ -292,8 +274,8 @@ def _with_ranks(tracks: Tracks, rank_of: Mapping[int, int]) -> Iterator[Track]:
     """Yield the tracks; those at the top are ordered by rank, then those without a rank in their old order."""
 
     def place(number: int) -> tuple[float, float]:
-        own = tracks[number].rank
-        return rank_of.get(number, math.inf), math.inf if own is None else own
+        rank = tracks[number].rank
+        return rank_of.get(number, math.inf), math.inf if rank is None else rank
 
     top = [number for number, track in enumerate(tracks) if track.parent == NO_TRACK and track.lane_of == NO_TRACK]
     position = {number: position for position, number in enumerate(sorted(top, key=place))}
@@ -391,8 +373,8 @@ def _sources_last(trace: Trace, last: list[int]) -> Trace:
 def _top_process(trace: Trace, source: int) -> TrackId:
     """Return the first process of an input; NO_TRACK if it has none: then a table is put beside its tracks."""
     kind, sources = trace.tracks.column("kind"), trace.tracks.column("source")
-    own = np.flatnonzero((sources == source) & (kind == TrackKind.PROCESS))
-    return TrackId(int(own[0])) if len(own) else NO_TRACK
+    numbers = np.flatnonzero((sources == source) & (kind == TrackKind.PROCESS))
+    return TrackId(int(numbers[0])) if len(numbers) else NO_TRACK
 
 
 def _note(sources: Sequence[SourceInfo], index: int, host: int | None) -> None:
@@ -437,13 +419,15 @@ def _join(totals: Trace, host: Trace, category: str) -> tuple[Trace, Trace]:
     kernels = np.flatnonzero(host.slices.category == _string(host, category))
     slices = _by_name(host, host.slices, _launches(host), kernels)
     pairs: list[tuple[int, int]] = []
-    for name, own in rows.items():
-        others = slices.get(name, [])
-        if len(own) == len(others):
-            pairs += zip(own, others, strict=True)
+    for name, rows_of_name in rows.items():
+        slices_of_name = slices.get(name, [])
+        if len(rows_of_name) == len(slices_of_name):
+            pairs += zip(rows_of_name, slices_of_name, strict=True)
         else:
             source = totals.sources[0]
-            source.diagnostics.add(COUNTS_DIFFER, f"{name}: {len(own)} rows, {len(others)} slices", len(own))
+            source.diagnostics.add(
+                COUNTS_DIFFER, f"{name}: {len(rows_of_name)} rows, {len(slices_of_name)} slices", len(rows_of_name)
+            )
     table, args = totals.instants, totals.args
     more = (args.get(int(table.args_at[row]), int(table.args_len[row])) for row, _ in pairs)
     return _without(totals, [row for row, _ in pairs], host), with_more_args(host, (at for _, at in pairs), more)

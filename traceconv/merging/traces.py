@@ -40,12 +40,6 @@ def with_collective_flows(
     Only collectives are connected whose group has known ranks. Either each rank has their sequence number once; or the
     clocks of the ranks are related within a bound, and their order shows which are one (`collective_matching`).
     Equal order alone is not enough, since training repeats its steps.
-
-    Args:
-        merged: the concatenated rows of all inputs.
-        traces: the inputs.
-        alignment: their alignment.
-        matched: their collectives, as the checks of the alignment found them; None without any.
     """
     notes = merged.sources[0].notes
     source, target, count = _pairs(traces, alignment, matched.occurrences if matched else Occurrences.none())
@@ -246,8 +240,8 @@ def _described(trace: Trace, receipt: list[list[ReceiptLine]]) -> Tracks:
     return trace.tracks.replaced(description=descriptions)
 
 
-def _description(own: str, number: int, trace: Trace, receipt: list[list[ReceiptLine]]) -> str:
-    words = [own] if own else []
+def _description(stated: str, number: int, trace: Trace, receipt: list[list[ReceiptLine]]) -> str:
+    words = [stated] if stated else []
     words.append(f"From {trace.sources[number].name} ({trace.sources[number].format}).")
     words += [_placing(line) for line in receipt[number]]
     return "\n".join(words)

@@ -144,23 +144,16 @@ def _with_text(value: Any) -> Any:
 
 def join_args(first: AnyArgs, second: AnyArgs) -> bytes:
     """Return one JSON object with the members of both. A key of both stays twice: readers take the second value."""
-    one, two = as_bytes(first).strip(), as_bytes(second).strip()
-    if len(one) <= 2 or not one[1:-1].strip():
-        return two
-    if len(two) <= 2 or not two[1:-1].strip():
-        return one
-    return one[:-1] + b"," + two[1:]
+    members, more = as_bytes(first).strip(), as_bytes(second).strip()
+    if len(members) <= 2 or not members[1:-1].strip():
+        return more
+    if len(more) <= 2 or not more[1:-1].strip():
+        return members
+    return members[:-1] + b"," + more[1:]
 
 
 def with_more_args(trace: Trace, rows: Iterable[int], more: Iterable[AnyArgs], kept: Parts | None = None) -> Trace:
-    """Return the trace with more args of some slices.
-
-    Args:
-        trace: the trace.
-        rows: the rows of the slices, each once.
-        more: the new args of each.
-        kept: the store for the args of these slices; None for memory.
-    """
+    """Return the trace with more args of some slices, each once; `kept` is the store for them, None for memory."""
     slices, parts = trace.slices, list[bytearray]()
     args_at, args_len = slices.args_at.copy(), slices.args_len.copy()
     end, chunk, add = len(trace.args), bytearray(), parts.append if kept is None else kept.append
@@ -191,9 +184,7 @@ def arg_values(
     """Return for each event the number of its values, and the values of the keys by number.
 
     Args:
-        args: of the trace.
-        at: where the args of each event start.
-        length: how many bytes they have; 0 for an event without args.
+        at, length: where the args of each event start, and how many bytes they have; 0 for none.
         keys: the members to decode; the others are passed over.
     """
     read = _reader(keys)
@@ -210,21 +201,15 @@ def durations_recorded(slices: Slices, args: Args) -> npt.NDArray[np.bool_]:
     """Return a mask of the slices whose duration was recorded; others are drawn without a recorded end."""
     recorded = np.ones(len(slices.ts), bool)
     for rows, values in _some_values(args, slices.args_at, slices.args_len, NO_DURATION):
-        recorded[rows] = [True not in one for one in values]
+        recorded[rows] = [True not in of_slice for of_slice in values]
     return recorded
 
 
 def having_any(at: I64, length: I32, args: Args, keys: Sequence[str]) -> npt.NDArray[np.bool_]:
-    """Return a mask of the events that have one of the args.
-
-    Args:
-        at, length: where the args of each event start, and how many bytes they have.
-        args: of the trace.
-        keys: the args.
-    """
+    """Return a mask of the events that have one of the args; `at` and `length` locate theirs."""
     has_any = np.zeros(len(at), bool)
     for rows, values in _some_values(args, at, length, keys):
-        has_any[rows] = [any(value is not ABSENT for value in one) for one in values]
+        has_any[rows] = [any(value is not ABSENT for value in of_event) for of_event in values]
     return has_any
 
 

@@ -70,11 +70,7 @@ class Bulk:
         args: Sequence[bytes],
         origin: Numbers,
     ) -> None:
-        """Add slices, with the args of each as bytes.
-
-        Raises:
-            TypeError: for a time or duration that is not an integer.
-        """
+        """Add slices, with the args of each as bytes. TypeError: a time or duration is not an integer."""
         if not len(ts):
             return
         if not _all_possible(ts, dur):
@@ -131,11 +127,7 @@ class Bulk:
         self._tables.extend("instants", ts, track, name, category, args_at, args_len, at)
 
     def counters(self, track: I32, ts: I64, value: I64, is_integer: U8, at: I64) -> npt.NDArray[np.bool_]:
-        """Add counter values; return a mask of those that were added.
-
-        Args:
-            value: integers where `is_integer` is 1, else the bits of a double.
-        """
+        """Add counter values: integers where `is_integer` is 1, else the bits of a double. Return which were added."""
         doubles = np.where(is_integer, value.astype(np.float64), value.view(np.float64))
         good = np.isfinite(doubles)
         for row in np.flatnonzero(~good).tolist():
@@ -205,12 +197,7 @@ IMPOSSIBLE_WEIGHT = repaired(
 
 
 class Clocks:
-    """The clocks of an input.
-
-    Attributes:
-        domains: the clock domains that tracks may use; the first one is the default.
-        snapshots: the relations between them that the file states.
-    """
+    """The clocks of an input: the domains that tracks may use, the default first, and the relations that it states."""
 
     def __init__(self, default: ClockDomain) -> None:
         self.domains = [default]
@@ -294,11 +281,6 @@ class TrackBuilder:
 class Builder:
     """Collects the events of one input, with a method for each kind of event.
 
-    Args:
-        info: the input; its balance and diagnostics are filled while reading.
-        clock: the clock domain of the times that the importer passes.
-        memory: the memory that all inputs share.
-
     Attributes:
         clocks: the clock domains; call `clocks.set_default` once the file has stated its clock.
         tracks: the tracks, declared with `tracks.process`, `tracks.thread`, ...
@@ -327,14 +309,7 @@ class Builder:
         return self.info.balance
 
     def problem(self, code: Code, at: int | str = "", detail: str = "", count: int = 1) -> None:
-        """Count a problem.
-
-        Args:
-            code: what happened.
-            at: the number of the event or line, or a place in words.
-            detail: what exactly was found.
-            count: how many occurrences this is.
-        """
+        """Count a problem; see `SourceInfo.problem`."""
         self.info.problem(code, at, detail, count)
 
     def skip(self, code: Code, at: int | str = "", detail: str = "", count: int = 1) -> None:
@@ -348,10 +323,8 @@ class Builder:
     def belongs_to(self, formats: tuple[str, ...], *, join_category: str = "") -> None:
         """State that the input holds totals only, and the formats of the recordings that they may sum up.
 
-        Args:
-            formats: names of importers; in a merge with one such input, the totals come under its process.
-            join_category: set if each row describes one slice of this category: the nth row of a name the nth slice of
-                that name. "" for sums.
+        In a merge with one such recording, they come under its process. With `join_category`, each row describes one
+        slice of this category: the nth row of a name the nth slice of that name.
         """
         self.info.belongs_to, self.info.join_category = formats, join_category
 
@@ -367,9 +340,7 @@ class Builder:
     ) -> SliceId:
         """Add a slice of `dur` ns that starts at `ts` ns; return its id.
 
-        Args:
-            args: a JSON object as bytes, or a dict.
-            at: the number of the event or line in the input.
+        The args are a JSON object as bytes, or a dict; `at` is the number of the event or line in the input.
         """
         if not 0 <= dur <= LIMIT_NS or not -LIMIT_NS <= ts <= LIMIT_NS - dur:
             ts, dur, args = possible_slice(self.info, ts, dur, args, at)
@@ -449,11 +420,9 @@ class Builder:
         args: AnyArgs = b"",
         at: int = 0,
     ) -> None:
-        """Add an entry of a log.
+        """Add an entry of a log, to a thread or another track that is neither process nor counter.
 
-        Args:
-            track: a thread, or another track that is neither process nor counter.
-            source: the place in the program: "engine.cpp:77", or the name of a logger.
+        The source is the place in the program, such as "engine.cpp:77", or the name of a logger.
         """
         if not -LIMIT_NS <= ts <= LIMIT_NS:
             ts = possible_ts(self.info, ts, at)

@@ -50,12 +50,7 @@ class Provenance(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One step from a clock to another one.
-
-    Attributes:
-        text: the source of the relation, for people.
-        provenance: the kind of the source.
-    """
+    """One step from a clock to another one: the source of the relation, for people, and its kind."""
 
     text: str
     provenance: Provenance = Provenance.METADATA
@@ -110,7 +105,6 @@ class ClockDomain:
 
     Attributes:
         name: the name in messages and metadata, such as "CLOCK_REALTIME".
-        zero: the instant that is zero.
         run: how it runs; NONE for formats that state durations only: their times are synthetic; TOTALS for tables of
             sums, which have no times at all.
         resolution_ns: the smallest step of the numbers as printed.
@@ -213,9 +207,9 @@ SLEWED_DRIFT = 700e-6
 UNIX_TIMES = 10**18, 4 * 10**18
 
 
-def worse(one: Verdict, other: Verdict) -> Verdict:
+def worse(first: Verdict, other: Verdict) -> Verdict:
     """Return the worse of two verdicts."""
-    return one if one is other else max(one, other, key=lambda verdict: verdict.badness)
+    return first if first is other else max(first, other, key=lambda verdict: verdict.badness)
 
 
 def looks_like_unix_time(ns: int) -> bool:
@@ -251,10 +245,9 @@ def as_one(domain: ClockDomain) -> ClockDomain:
 
 @dataclass(frozen=True, slots=True)
 class LocalTime:
-    """The zone that a local time without one was interpreted in.
+    """The zone that a local time without one was interpreted in: its offset from UTC, positive to the east.
 
     Attributes:
-        ahead_ns: the offset of the zone from UTC, ns, positive to the east.
         guessed: whether neither the file nor the user states the zone.
         question: the note of the input that asks for the zone; "" for none.
     """
@@ -303,13 +296,7 @@ class ClockSnapshot:
 
 @dataclass(frozen=True, slots=True)
 class Bend:
-    """A point from which a map follows another line: t' = t + offset_ns + drift * (t - at_ns) for t >= at_ns.
-
-    Attributes:
-        at_ns: the first time on the new line.
-        offset_ns: the offset at `at_ns`.
-        drift: in units of DRIFT_UNIT.
-    """
+    """A point from which a map follows another line: t' = t + offset_ns + drift * (t - at_ns) for t >= at_ns."""
 
     at_ns: int
     offset_ns: int
@@ -358,11 +345,7 @@ class ClockMap:
         return not (self.offset_ns or self.drift or self.bends)
 
     def apply(self, ts: I64) -> I64:
-        """Convert times (ns) of one domain to the other; their order does not change.
-
-        Raises:
-            OverflowError: a result does not fit into 64 bits.
-        """
+        """Convert times (ns) of one domain to the other, in order. OverflowError: a result is beyond 64 bits."""
         lines = self.lines
         reach = max(-int(np.min(ts)), int(np.max(ts))) if len(ts) else 0
         if reach + max(abs(line.at_ns) + abs(line.offset_ns) for line in lines) >= _FITS:
@@ -462,9 +445,9 @@ class ClockMap:
         )
 
 
-def _sum(one: int | None, other: int | None) -> int | None:
+def _sum(bound: int | None, other: int | None) -> int | None:
     """Return the sum of two bounds, ns; None if one is unknown."""
-    return None if one is None or other is None else one + other
+    return None if bound is None or other is None else bound + other
 
 
 #: The map between the wall clocks of two hosts.
@@ -530,15 +513,14 @@ class ClockGraph:
         """Remove the assumption that a wall clock agrees with those of other hosts."""
         for neighbour, clock_map in self._edges[wall]:
             if clock_map.two_hosts:
-                kept = [(one, its) for one, its in self._edges[neighbour] if one != wall or not its.two_hosts]
+                kept = [(clock, edge) for clock, edge in self._edges[neighbour] if clock != wall or not edge.two_hosts]
                 self._edges[neighbour] = kept
-        self._edges[wall] = [(one, its) for one, its in self._edges[wall] if not its.two_hosts]
+        self._edges[wall] = [(clock, edge) for clock, edge in self._edges[wall] if not edge.two_hosts]
 
     def join_hosts(self) -> dict[str, str]:
         """Remove the assumption that wall clocks agree for each host that a relation joins to an earlier one.
 
-        Returns:
-            For each such host, by the owner of its wall clock, the first host of its group.
+        Return for each such host, by the owner of its wall clock, the first host of its group.
         """
         joined: dict[str, str] = {}
         seen: set[ClockDomain] = set()
@@ -582,9 +564,9 @@ class ClockGraph:
                 by_place.setdefault((True, domain.owner), []).append(number)
             if domain.host and not domain.owner:
                 by_place.setdefault((False, domain.host), []).append(number)
-        for one, other in sorted({pair for numbers in by_place.values() for pair in combinations(numbers, 2)}):
-            if shared[one].same_timebase(shared[other]):
-                self.relate(shared[one], shared[other], ClockMap())
+        for earlier, later in sorted({pair for numbers in by_place.values() for pair in combinations(numbers, 2)}):
+            if shared[earlier].same_timebase(shared[later]):
+                self.relate(shared[earlier], shared[later], ClockMap())
         walls: dict[str, ClockDomain] = {}
         for domain in shared:
             if domain.is_wall_clock:

@@ -32,6 +32,8 @@ _ALIGNED = 8
 class Column:
     """A growing array of numbers of one type.
 
+    Methods that write to its temporary file raise OutputError if they cannot.
+
     Attributes:
         append: a function that adds one number; replaced by each `spill`.
         frombytes: a function that adds the numbers in the bytes of an array of the same type; replaced by each `spill`.
@@ -67,11 +69,7 @@ class Column:
         self.frombytes(np.ascontiguousarray(values, self._tail.typecode).view(np.uint8).data)
 
     def spill(self) -> None:
-        """Move all numbers to the file.
-
-        Raises:
-            OutputError: the temporary file cannot be written.
-        """
+        """Move all numbers to the file."""
         if not self._tail:
             return
         with failures():
@@ -84,11 +82,7 @@ class Column:
         self._bind()
 
     def replace(self, parts: Iterable[npt.NDArray[Any]]) -> None:
-        """Replace all numbers by those of some arrays, which may be made of the former ones.
-
-        Raises:
-            OutputError: the temporary file cannot be written.
-        """
+        """Replace all numbers by those of some arrays, which may be made of the former ones."""
         file, self._file, self._before = self._file, None, 0
         self._tail = array(self._tail.typecode)
         self._bind()
@@ -103,9 +97,6 @@ class Column:
         """Return all numbers without a copy. Do not write to them if the column `is_spilled`.
 
         A column in memory cannot grow while the result is in use; Python raises BufferError.
-
-        Raises:
-            OutputError: the temporary file cannot be written.
         """
         if self._file is None:
             return np.frombuffer(self._tail, self._tail.typecode)
@@ -132,11 +123,7 @@ class Column:
 def finished(
     columns: Sequence[Column], *, in_file: bool
 ) -> tuple[list[npt.NDArray[Any]], tuple[()] | tuple[mmap.mmap]]:
-    """Return the numbers of columns, which are consumed; with `in_file` in a mapped file, and its mapping.
-
-    Raises:
-        OutputError: the temporary file cannot be written.
-    """
+    """Return the numbers of columns, which are consumed; with `in_file` in a mapped file, and its mapping."""
     if not in_file:
         return [column.numbers() for column in columns], ()
     arrays, mapping = in_one_file(columns)
@@ -144,11 +131,7 @@ def finished(
 
 
 def kept_rows(columns: Sequence[Column]) -> tuple[list[npt.NDArray[Any]], tuple[()] | tuple[mmap.mmap]]:
-    """Return the numbers of columns, which are consumed, as `finished` does; in a file if there are many rows.
-
-    Raises:
-        OutputError: the temporary file cannot be written.
-    """
+    """Return the numbers of columns, which are consumed, as `finished` does; in a file if there are many rows."""
     in_file = len(columns[0]) > _MOST_KEPT or any(column.is_spilled for column in columns)
     return finished(columns, in_file=in_file)
 
@@ -156,12 +139,7 @@ def kept_rows(columns: Sequence[Column]) -> tuple[list[npt.NDArray[Any]], tuple[
 def in_one_file(columns: Sequence[Column]) -> tuple[list[npt.NDArray[Any]], mmap.mmap]:
     """Move the numbers of columns, which are consumed, to one file; return them as writable arrays, and its mapping.
 
-    There must be at least one number.
-
-    It is one file, since each mapping takes one of the few open files that a process may have.
-
-    Raises:
-        OutputError: the temporary file cannot be written.
+    There must be a number. It is one file, since each mapping takes one of the few open files that a process may have.
     """
     with failures():
         file = temporary_file()
@@ -288,9 +266,6 @@ class Strings(Sequence[str]):
     The first strings are objects, which is fastest: almost all traces have few. A trace in which each event has a name
     of its own has millions, and a str with its place in a dict takes 200 bytes. So further strings are UTF-8 in the
     kernel.
-
-    Args:
-        texts: the first strings.
     """
 
     __slots__ = ("_numbers", "_objects", "_rest")
@@ -355,11 +330,7 @@ class Strings(Sequence[str]):
         return self._find(text) >= 0
 
     def index(self, text: str, start: int = 0, stop: int | None = None) -> int:
-        """Return the number of a string.
-
-        Raises:
-            ValueError: no number from `start` to before `stop` is that of the string.
-        """
+        """Return the number of a string. Raises ValueError if none from `start` to before `stop` is."""
         number = self._find(text)
         if number not in range(*slice(start, stop).indices(len(self))):
             raise ValueError(f"{text!r} is not among the strings")

@@ -171,15 +171,11 @@ class Diagnostic(msgspec.Struct):
             del self.places[KEPT_PLACES:], self.numbers[KEPT_PLACES:]
 
     def message(self, file: str = "") -> str:
-        """Return one line for users: kind, count, help, first places.
-
-        Args:
-            file: the name of a file that the line is about: places do not repeat it.
-        """
+        """Return one line for users: kind, count, help, first places; these do not repeat the name of the `file`."""
         times = f"{self.count} x " if self.count > 1 else ""
         more = "; ..." if self.count > len(self.places) else ""
-        own = f"{file}:" if file else ""
-        places = f" [{'; '.join(place.removeprefix(own) for place in self.places)}{more}]" if self.places else ""
+        prefix = f"{file}:" if file else ""
+        places = f" [{'; '.join(place.removeprefix(prefix) for place in self.places)}{more}]" if self.places else ""
         return f"{self.code.label}: {times}{self.code.help} ({self.code.name}){places}"
 
 
@@ -199,7 +195,6 @@ class Diagnostics:
         """Count a problem, and keep its place if it is among the first ones of the file.
 
         Args:
-            code: what happened.
             place: the position, in words; may be empty.
             count: how many occurrences this is.
             number: the number of the event or line, if it has one, by which places are sorted.
@@ -267,14 +262,11 @@ class Balance:
 
     Attributes:
         unit: what is counted, such as LINES.
-        read: the number in the input.
         written: the number that became rows of the trace.
         kept: the number that became metadata or clock snapshots, by what they became.
         merged: the number that became part of another row ("end joined to its start"), or frame the others (headings,
             empty lines), by what they became.
-        skipped: the number that was left out, by reason.
-
-    Words without a singular, as "skipped (x.bad_line)", are plain texts.
+        skipped: the number that was left out, by reason: plain texts, as "skipped (x.bad_line)".
     """
 
     unit: Counted = EVENTS

@@ -148,11 +148,9 @@ _members = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 
 
 def shorten(trace: Trace, length: int) -> Trace:
-    """Return the trace of one input with its names cut, and without args that are too long; both are counted.
+    """Return the trace of one input, which is consumed, without names and args of more than `length` bytes.
 
-    Args:
-        trace: the trace, which is consumed.
-        length: the most bytes of a name or an arg.
+    Names are cut, args left out; both are counted.
     """
     _shorten_args(trace, length)
     names = chain(trace.strings, trace.tracks.texts("name"), (frame.name for frame in trace.frames))
@@ -228,13 +226,7 @@ Mask = npt.NDArray[np.bool_]
 
 
 class UnsureSlices(Struct):
-    """Slices that may have no time.
-
-    Attributes:
-        ts, dur: starts and durations, ns.
-        category: the number of the category of each.
-        texts: the categories by their numbers.
-    """
+    """Slices that may have no time: starts and durations, ns, the number of the category of each, and their texts."""
 
     ts: I64
     dur: I64
@@ -243,7 +235,7 @@ class UnsureSlices(Struct):
 
     def of(self, is_of: Callable[[str], object]) -> Mask:
         """Return which slices are of the categories of which this holds."""
-        return np.isin(self.category, [one for one in occurring(self.category) if is_of(self.texts[one])])
+        return np.isin(self.category, [number for number in occurring(self.category) if is_of(self.texts[number])])
 
 
 class BulkOfTimes:
@@ -452,7 +444,7 @@ class _Found:
         self, wanted: I64, clocks: Sequence[ClockDomain], snapshots: Sequence[ClockSnapshot]
     ) -> Iterator[tuple[int, AtZero]]:
         """Yield the numbers of the wanted clocks, each once, with what they show."""
-        read = [(one.clock, one.ts) for one in snapshots] + [(one.other, one.other_ts) for one in snapshots]
+        read = [(snap.clock, snap.ts) for snap in snapshots] + [(snap.other, snap.other_ts) for snap in snapshots]
         late = {clock for clock, ts in read if ts >= FAR_NS}
         bulks = self._bulks(np.bincount(wanted, minlength=len(clocks)) > 0)
         for number in np.unique(wanted).tolist():

@@ -93,14 +93,14 @@ def _event(trace: Trace, table: Slices | Instants, row: int) -> str:
 
 def _collectives(trace: Trace) -> Iterator[str]:
     stated = stated_collectives(trace)
-    for one in stated.each:
-        of = stated.groups[one.group]
-        ranks = "ranks not known" if of.ranks is None else f"ranks {list(of.ranks)}"
-        group = " ".join(repr(text) for text in (of.name, of.about) if text)
-        number = f" seq={one.seq}" if one.seq >= 0 else ""
-        sizes = f" ({', '.join(one.sizes[1:])})" if one.sizes[1:] else ""
-        ends = f" {'->'.join(map(str, one.ends))}" if one.ends else ""
-        yield f"collective {one.row}: {one.kind}{ends} of {ranks}{group and f' in {group}'}{number}{sizes}"
+    for call in stated.each:
+        members = stated.groups[call.group]
+        ranks = "ranks not known" if members.ranks is None else f"ranks {list(members.ranks)}"
+        group = " ".join(repr(text) for text in (members.name, members.about) if text)
+        number = f" seq={call.seq}" if call.seq >= 0 else ""
+        sizes = f" ({', '.join(call.sizes[1:])})" if call.sizes[1:] else ""
+        ends = f" {'->'.join(map(str, call.ends))}" if call.ends else ""
+        yield f"collective {call.row}: {call.kind}{ends} of {ranks}{group and f' in {group}'}{number}{sizes}"
 
 
 def _counter(trace: Trace, row: int) -> str:
@@ -159,15 +159,15 @@ def _renamed(trace: Trace, rename: Callable[[str, str], str]) -> Trace:
     slices, strings = trace.slices, Strings(trace.strings)
     input_of = inputs_of(trace, "slices")
     names = slices.name.copy()
-    for source, one in enumerate(marks):
-        if one is None:
+    for source, primitives in enumerate(marks):
+        if primitives is None:
             continue
-        calls = [strings.index(category) for category in one.calls if category in strings]
+        calls = [strings.index(category) for category in primitives.calls if category in strings]
         rows = np.flatnonzero((input_of == source) & np.isin(slices.category, calls))
         rows = rows[slices.args_len[rows] > 0]
         first, same = _distinct(slices.args_at[rows], slices.name[rows])
         columns = (column[rows[first]].tolist() for column in (slices.name, slices.args_at, slices.args_len))
-        tell, view, numbers = _Telling(one), trace.args.view, dict[tuple[int, bytes, bytes], int]()
+        tell, view, numbers = _Telling(primitives), trace.args.view, dict[tuple[int, bytes, bytes], int]()
         renamed = np.empty(len(first), np.int32)
         for row, (name, at, length) in enumerate(zip(*columns, strict=True)):
             key = name, *tell.parts(view(at, length))

@@ -45,11 +45,7 @@ _MARK_TYPES: dict[str, Any] = {
 
 
 class Pairs(NamedTuple):
-    """Pairs of a start and an end, as rows of `Marks`; -1 where one of the two is missing.
-
-    Attributes:
-        misnamed: whether the name of the end differs from that of its start.
-    """
+    """Pairs of a start and an end, as rows of `Marks`; -1 where one is missing. `misnamed`: their names differ."""
 
     begin: I64
     end: I64
@@ -59,11 +55,8 @@ class Pairs(NamedTuple):
 class Marks:
     """The starts and ends of all tracks in input order, one row each.
 
-    Attributes:
-        columns: the growing columns, until `settle`.
-        track, ts, at: set by `settle`: the track, the time in ns, and the number of the event or line.
-        name, category: set by `settle`: interned strings.
-        args_at, args_len: set by `settle`: the position of the args in those of the trace.
+    Until `settle`, `columns` grow; then the attributes can be read: the track, the time in ns, the number of the event
+    or line, interned strings, and the position of the args in those of the trace.
     """
 
     track: memoryview
@@ -143,21 +136,16 @@ class Marks:
         del order
         misnamed = np.zeros(len(begin), bool)
         for rows in chunks(len(begin)):
-            own, other = names[begin[rows]], names[end[rows]]
-            misnamed[rows] = (begin[rows] >= 0) & (end[rows] >= 0) & (other != _UNNAMED) & (other != own)
+            begun, ended = names[begin[rows]], names[end[rows]]
+            misnamed[rows] = (begin[rows] >= 0) & (end[rows] >= 0) & (ended != _UNNAMED) & (ended != begun)
         self.forget()
         return Pairs(begin, end, misnamed)
 
 
 def _pair(order: I64, track: I32, is_begin: npt.NDArray[np.uint8], name: I32) -> tuple[I64, I64]:
-    """Pair each end with the innermost open start of its name, or else with the innermost one.
+    """Pair each end with the innermost open start of its name, or else with the innermost one; see `Marks.pairs`.
 
-    Args:
-        order: the rows of the other columns, by track and time.
-        track, is_begin, name: the columns of the marks.
-
-    Returns:
-        The rows of the start and the end of each pair, see `Marks.pairs`; -1 where one is missing.
+    The rows of `order` are those of the other columns, by track and time.
     """
     begins, ends, track_before = array("q"), array("q"), -1
     # The stack of open slices, outermost first: their rows (-1 for one that ended before those inside of it), their
@@ -167,17 +155,17 @@ def _pair(order: I64, track: I32, is_begin: npt.NDArray[np.uint8], name: I32) ->
     for start in range(0, len(order), _CHUNK):
         rows = order[start : start + _CHUNK]
         columns = (rows, track[rows], is_begin[rows], name[rows])
-        for row, on_track, begin, own in zip(*(column.tolist() for column in columns), strict=True):
+        for row, on_track, begin, called in zip(*(column.tolist() for column in columns), strict=True):
             if on_track != track_before:
                 _put_rest(opened, begins, ends)
                 track_before, opened, own_names, outer, innermost = on_track, array("q"), array("i"), array("q"), {}
             if begin:
-                outer.append(innermost.get(own, -1))
-                innermost[own] = len(opened)
+                outer.append(innermost.get(called, -1))
+                innermost[called] = len(opened)
                 opened.append(row)
-                own_names.append(own)
+                own_names.append(called)
                 continue
-            place = innermost.get(own, -1) if own != _UNNAMED else -1
+            place = innermost.get(called, -1) if called != _UNNAMED else -1
             if place < 0:
                 place = len(opened) - 1
             ends.append(row)
@@ -224,11 +212,10 @@ class Enough(Exception):
 
 
 class Tables:
-    """The rows of one input, spilled to temporary files when memory is short.
+    """The rows of one input, spilled to temporary files when memory is short. OutputError: they cannot be written.
 
     Attributes:
         columns: the columns by table and name.
-        tracks: the tracks declared so far.
         marks: the starts and ends that are not paired yet.
         kept_columns: columns of equal length that the importer itself keeps; they are spilled as those of the tables.
         slice_count: the number of slices so far, and the id of the next one.
@@ -270,10 +257,7 @@ class Tables:
     def put(self, table: str, ts: int, track: int, name: int, category: int, args: tuple[int, int], at: int) -> None:
         """Add an instant, a slice without its duration, or a log entry without its level.
 
-        Args:
-            name: that of an instant or slice; the text of a log entry.
-            category: that of an instant or slice; the source of a log entry.
-            args: the position and length of its args.
+        Of a log entry, `name` is the text and `category` the source; `args` holds the position and length of the args.
         """
         to_ts, to_track, to_name, to_category, to_args_at, to_args_len, to_origin = self._shared[table]
         to_ts.append(ts)
@@ -356,32 +340,22 @@ class Tables:
         return place
 
     def args_part(self, part: bytes | bytearray, waiting: int = 0) -> int:
-        """Keep the args of many events without a copy; return the position of the first byte.
+        """Keep the args of many events, one behind the other, without a copy; return the position of the first byte.
 
-        Args:
-            part: JSON objects, one behind the other.
-            waiting: how many rows the importer itself holds, for the memory budget.
-
-        Raises:
-            OutputError: memory is short, and the temporary file cannot be written.
-            InputError: the args are far more than the input.
+        The importer itself holds `waiting` rows. InputError: the args are far more than the input.
         """
         self.allow_args(self._args_before + len(self._args) + len(part))
         self._waiting = waiting
         self._tell_size()
-        for one in (self._args, part):
-            self._args_parts.append(one)
-            self._args_before += len(one)
+        for added in (self._args, part):
+            self._args_parts.append(added)
+            self._args_before += len(added)
         self._args = bytearray()
         self._spill_columns_if_short()
         return self._args_before - len(part)
 
     def kept_args(self, in_file: bool = False) -> Args:
-        """Return all args so far; others may be added later.
-
-        Args:
-            in_file: whether to move all to a file, and to add others to it, as where memory is short.
-        """
+        """Return all args so far; others may be added later. With `in_file`, move them to a file first."""
         self.args_part(b"")
         if in_file:
             self._args_parts.spill()
@@ -417,13 +391,7 @@ class Tables:
         self.first_paired = int(np.count_nonzero(numbers[: self.first_paired] >= 0))
 
     def slice_columns(self, *names: str) -> list[npt.NDArray[Any]]:
-        """Return columns of the slices so far, without a copy, to be read only.
-
-        No slice may be added while the result is in use.
-
-        Raises:
-            OutputError: the columns are in a temporary file that cannot be written.
-        """
+        """Return columns of the slices so far, to be read only, and without a copy, until a slice is added."""
         return [self.columns["slices"][name].numbers() for name in names]
 
     def _exceeds_memory(self) -> bool:

@@ -206,19 +206,19 @@ def _split_overlaps(trace: Trace, diagnostics: Diagnostics) -> Trace:
         if added is None:
             added = Tracks(tracks)
         number = TrackId(int(slices.track[begin]))
-        own = slice(begin, end)
-        ends = slices.ts[own] + slices.dur[own]
-        lanes = _assign(slices.ts[own], ends, _trimmed_ns(trace.clocks[tracks[number].clock]))
+        rows = slice(begin, end)
+        ends = slices.ts[rows] + slices.dur[rows]
+        lanes = _assign(slices.ts[rows], ends, _trimmed_ns(trace.clocks[tracks[number].clock]))
         _report(lanes, begin, trace, diagnostics)
-        dur = ends - slices.ts[own]
+        dur = ends - slices.ts[rows]
         cuts = int(np.count_nonzero(lanes.marks & _CUT))
         if cuts:
-            cut = slices.dur[own] - dur
+            cut = slices.dur[rows] - dur
             row = begin + int(np.argmax(cut))
             trimmed.append(_Trimmed(int(np.max(cut)), row, _place(trace, row), cuts))
-        slices.dur[own] = dur
+        slices.dur[rows] = dur
         numbers = np.array([number, *_add_lanes(added, number, int(np.max(lanes.lane)))], np.int32)
-        slices.track[own] = gathered(numbers, lanes.lane)
+        slices.track[rows] = gathered(numbers, lanes.lane)
         del lanes, ends, dur  # before the columns for sorting
     _report_trimmed(trimmed, diagnostics)
     return trace if added is None else sort_events(trace.with_tables(tracks=added), in_place=True)
@@ -235,9 +235,9 @@ def _tracks_with_overlaps(trace: Trace) -> list[tuple[int, int]]:
         overlaps.append(rows.start + np.flatnonzero(same & (ts[1:] < ts[:-1] + dur[:-1])))
         trace.forget()
     firsts, overlapping = np.concatenate(starts), np.concatenate(overlaps)
-    own = occurring(np.searchsorted(firsts, overlapping, "right") - 1)
-    lasts = np.append(firsts[1:], len(slices.ts))[own]
-    return list(zip(firsts[own].tolist(), lasts.tolist(), strict=True))
+    tracks = occurring(np.searchsorted(firsts, overlapping, "right") - 1)
+    lasts = np.append(firsts[1:], len(slices.ts))[tracks]
+    return list(zip(firsts[tracks].tolist(), lasts.tolist(), strict=True))
 
 
 def _trimmed_ns(clock: ClockDomain) -> int:
@@ -264,12 +264,7 @@ def _first_crossing(slices: Slices, begin: int, end: int, depth: int) -> int:
 
 
 def _assign(new_ts: I64, new_ends: I64, resolution: int) -> _Lanes:
-    """Return the lanes of the slices of one track.
-
-    Args:
-        new_ts, new_ends: their starts and ends, ns, sorted by start; changed in place where slices are trimmed.
-        resolution: the largest overlap that is trimmed, ns.
-    """
+    """Return the lanes of the slices of one track, sorted by start; those that are trimmed are changed in place."""
     count = len(new_ts)
     lanes = _Lanes(np.zeros(count, np.int32), np.zeros(count, np.uint8))
     earliest, starts, ends = new_ts.copy().data, new_ts.data, new_ends.data
@@ -319,13 +314,7 @@ class _OpenSlices:
         self._closing: list[tuple[int, int]] = []  # a heap of (end, lane) of the open slices in the tree
 
     def nest(self, nesting: Any, starts: I64, ends: I64, row: int) -> int:
-        """Open and close slices from a row on while they fit on the first lane; return the first row that does not.
-
-        Args:
-            nesting: the compiled module for it.
-            starts, ends: of all slices of the track, ns.
-            row: the next slice.
-        """
+        """Open and close slices from a row on while they fit on the first lane; return the first row that does not."""
         row, self._depth = nesting.nest(starts, ends, row, self._first, self._depth)
         return row
 
@@ -478,8 +467,7 @@ class InvalidTrace(AssertionError):
 def validate(trace: Trace) -> None:
     """Check a laid-out trace: columns, references, order, nesting, balance. Costs a few passes over the columns.
 
-    Raises:
-        InvalidTrace: with the rule that is broken and the first row that breaks it.
+    InvalidTrace tells the rule that is broken and the first row that breaks it.
     """
     _check_tracks(trace)
     _check_frames(trace)

@@ -315,8 +315,8 @@ def ids_of(args: Args, at: I64, length: I32, marks: LaunchMarks) -> I64:
         left = _read_fast(args, at[part], length[part], marks, ids[part])
         # The values are Python objects.
         numbers, values = arg_values(args, at[part][left], length[part][left], keys)
-        launched = (() if marks.failed and _is_id(one[-1]) else one[: len(marks.ids)] for one in values)
-        ids[part][left] = np.array([next(filter(_is_id, one), 0) for one in launched], np.int64)[numbers]
+        launched = (() if marks.failed and _is_id(found[-1]) else found[: len(marks.ids)] for found in values)
+        ids[part][left] = np.array([next(filter(_is_id, found), 0) for found in launched], np.int64)[numbers]
     return ids
 
 

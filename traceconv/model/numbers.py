@@ -55,11 +55,7 @@ def fits_int64(number: int | None) -> bool:
 
 
 def whole(text: str | bytes) -> int:
-    """Return the whole number in a text.
-
-    Raises:
-        ValueError: it is none, or beyond 64 bits.
-    """
+    """Return the whole number in a text. ValueError: it is none, or beyond 64 bits."""
     number = whole_of(text)
     if number is None:
         shown = text[:24] if isinstance(text, str) else text[:24].decode("utf-8", "replace")
@@ -86,12 +82,9 @@ def hex_of(text: str | bytes) -> int | None:
 
 
 def number_of(text: str, mark: str = ".") -> int | float | None:
-    """Return the number in a text, which may have blanks around it.
+    """Return the number in a text, which may have blanks around it; None if it is none that JSON can hold.
 
-    Integers are exact. Return None if the text is not a number that JSON can hold.
-
-    Args:
-        mark: the decimal mark, "." or ",". Thousands separators are not accepted.
+    Integers are exact. The decimal mark is "." or ",". Thousands separators are not accepted.
 
     >>> number_of("-12"), number_of("1e3"), number_of("0,5", ","), number_of("1_0"), number_of("nan")
     (-12, 1000.0, 0.5, None, None)
@@ -121,11 +114,7 @@ def double_of(text: str, mark: str = ".") -> float | None:
 
 
 def double(text: str, mark: str = ".") -> float:
-    """Return the same.
-
-    Raises:
-        ValueError: the text is not a number in the range of a double.
-    """
+    """Return the same. ValueError: the text is not a number in the range of a double."""
     number = double_of(text, mark)
     if number is None:
         raise ValueError(f"not a number: {text[:24]!r}")
@@ -139,11 +128,7 @@ def decimal_of(text: str) -> Decimal | None:
 
 
 def decimal(text: str) -> Decimal:
-    """Return the same.
-
-    Raises:
-        ValueError: a double cannot hold it, or it is not a number.
-    """
+    """Return the same. ValueError: a double cannot hold it, or it is not a number."""
     number = decimal_of(text)
     if number is None:
         raise ValueError(f"not a number: {text[:24]!r}")

@@ -42,15 +42,15 @@ class Placing:
 
 def placing_of(file: str, alignment: Any) -> Placing:
     """Return the placing of a file from the alignment in the metadata of a trace, which may be damaged or missing."""
-    lines = [one for one in alignment if isinstance(one, dict)] if isinstance(alignment, list) else []
-    own = [
-        read_placing([one.get("bound_ns"), one.get("verdict"), one.get("host")])
-        for one in lines
-        if one.get("file") == file
+    lines = [line for line in alignment if isinstance(line, dict)] if isinstance(alignment, list) else []
+    placings = [
+        read_placing([line.get("bound_ns"), line.get("verdict"), line.get("host")])
+        for line in lines
+        if line.get("file") == file
     ]
-    bounds = [one.bound_ns for one in own if one.bound_ns is not None]
-    bound = max(bounds) if own and len(bounds) == len(own) else None
-    return Placing(bound, any(one.apart for one in own), next((one.host for one in own if one.host), ""))
+    bounds = [line.bound_ns for line in placings if line.bound_ns is not None]
+    bound = max(bounds) if placings and len(bounds) == len(placings) else None
+    return Placing(bound, any(line.apart for line in placings), next((line.host for line in placings if line.host), ""))
 
 
 def read_placing(values: Any) -> Placing:
@@ -60,9 +60,9 @@ def read_placing(values: Any) -> Placing:
     return Placing(known, verdict == Verdict.SEPARATE, host if isinstance(host, str) else "")
 
 
-def unshared(one: tuple[Placing, ...], other: tuple[Placing, ...]) -> list[Placing]:
+def unshared(placings: tuple[Placing, ...], others: tuple[Placing, ...]) -> list[Placing]:
     """Return the placings that lie between two inputs: those of both, without those of outputs that hold both."""
-    return [*(step for step in one if step not in other), *(step for step in other if step not in one)]
+    return [*(step for step in placings if step not in others), *(step for step in others if step not in placings)]
 
 
 # -- forms ------------------------------------------------------------------------------------------------------------
@@ -101,10 +101,7 @@ class Form(Struct, frozen=True):
 def other_forms(files: Sequence[tuple[Form, set[Mark]]]) -> dict[int, int]:
     """Return the files that are another form of the recording of an earlier one, each with that one, by numbers.
 
-    They share half of the marks in the time of both.
-
-    Args:
-        files: the forms and marks of files, the best form first.
+    The best form comes first. They share half of the marks in the time of both.
     """
     owners: dict[Mark, int] = {}
     found: dict[int, int] = {}

@@ -42,7 +42,6 @@ class CollectiveArgs:
     """The keys of the args that describe a collective; "" for a key that the format lacks.
 
     Attributes:
-        kind: the operation.
         ranks: the ranks of the group: a list, or its text.
         group: the name of the group in this process; another process may use this name for another group.
         about: the purpose of the group; equal in all processes.
@@ -75,13 +74,11 @@ class Collectives:
 
     Attributes:
         kinds: the operation, such as "all_reduce", by interned name and category; "" where the args state it.
-        args: the keys of their args.
         kind_of_text: the operation by its text in the args; other texts are of unknown operations.
         kind_of_equal_parts: the same for operations in which all wait for all only if all parts are equal.
         groups: the ranks of the groups by name, since the args may be cut short. In the order in which the process
             created them, which is the same in all processes for groups of equal ranks.
-        only_group: the ranks of the only group of the job, for collectives that state none; None if it has several
-            groups.
+        only_group: the ranks of the only group of the job, for collectives that state none; None if it has several.
         world: all ranks of the job; None if their number is not stated.
         calls: the interned names and categories of the calls that launch them.
     """
@@ -106,7 +103,7 @@ def parse_ranks(value: Any) -> Group | None:
     if not isinstance(value, list):
         return None
     try:
-        ranks = sorted({int(one) for one in value})
+        ranks = sorted({int(rank) for rank in value})
     except (ValueError, TypeError, OverflowError):
         return None
     return tuple(ranks) if ranks and ranks[0] >= 0 and ranks[-1] < _MOST_RANKS else None
@@ -146,13 +143,10 @@ class StatedCollective:
     """A collective, as the name and args of a slice state it.
 
     Attributes:
-        row: the row of the slice.
-        kind: the operation, such as "all_reduce".
         group: the members, an index into `StatedCollectives.groups`.
         sizes: the name of the slice, and the amount and type of the exchanged data.
         seq: its sequence number in the group; of a message the number among those with the same sender and receiver. -1
-            for none, or if the process states it more than once: replays of a CUDA graph repeat the number of the
-            capture.
+            for none, or if the process states it more than once: replays of a CUDA graph repeat that of the capture.
         side: the ends that bound other ranks.
         ends: the rank of the root; of a message the ranks of sender and receiver.
     """
@@ -168,10 +162,9 @@ class StatedCollective:
 
 @dataclass(frozen=True, slots=True)
 class StatedCollectives:
-    """The collectives of an input, in order of their slices.
+    """The collectives of an input with a known operation, in order of their slices.
 
     Attributes:
-        each: the collectives with a known operation.
         groups: the distinct groups of all declared collectives.
         without_group: the number of those that state nothing beside others that do.
         not_for_all: how often each operation occurs in which not every rank is known to wait for all others.
@@ -189,12 +182,12 @@ def stated_collectives(trace: Trace) -> StatedCollectives:
     if declared is None:
         return StatedCollectives([], [])
     groups: dict[GroupStated, int] = {}
-    every = list(_stated(trace, declared, groups))
-    used = [one for one, counts in every if counts]
-    without_group = sum(not one.kind for one, _ in every)
-    not_for_all = Counter(one.kind for one, counts in every if one.kind and (not counts or one.side != Side.BOTH))
-    often = Counter((one.group, one.kind, one.seq) for one in used)
-    each = [replace(one, seq=-1) if often[one.group, one.kind, one.seq] > 1 else one for one in used]
+    calls = list(_stated(trace, declared, groups))
+    used = [call for call, counts in calls if counts]
+    without_group = sum(not call.kind for call, _ in calls)
+    not_for_all = Counter(call.kind for call, counts in calls if call.kind and (not counts or call.side != Side.BOTH))
+    often = Counter((call.group, call.kind, call.seq) for call in used)
+    each = [replace(call, seq=-1) if often[call.group, call.kind, call.seq] > 1 else call for call in used]
     return StatedCollectives(_with_messages_numbered(each), list(groups), without_group, not_for_all)
 
 
@@ -206,16 +199,16 @@ def _with_messages_numbered(each: Sequence[StatedCollective]) -> list[StatedColl
     they arrive in the order in which they were sent.
     """
     seqs: defaultdict[int, list[int]] = defaultdict(list)
-    for one in each:
-        if one.kind in MESSAGES:
-            seqs[one.group].append(one.seq)
-    whole = {group for group, its in seqs.items() if sorted(its) == list(range(1, len(its) + 1))}
+    for call in each:
+        if call.kind in MESSAGES:
+            seqs[call.group].append(call.seq)
+    whole = {group for group, numbers in seqs.items() if sorted(numbers) == list(range(1, len(numbers) + 1))}
     number: dict[int, int] = {}
     counts: Counter[tuple[int, Group]] = Counter()
-    for one in sorted((one for one in each if one.kind in MESSAGES), key=lambda one: one.seq):
-        counts[one.group, one.ends] += 1
-        number[one.row] = counts[one.group, one.ends] if one.group in whole else -1
-    return [replace(one, seq=number[one.row]) if one.kind in MESSAGES else one for one in each]
+    for call in sorted((call for call in each if call.kind in MESSAGES), key=lambda call: call.seq):
+        counts[call.group, call.ends] += 1
+        number[call.row] = counts[call.group, call.ends] if call.group in whole else -1
+    return [replace(call, seq=number[call.row]) if call.kind in MESSAGES else call for call in each]
 
 
 def _rows(trace: Trace, declared: Iterable[tuple[int, int]]) -> I64:
@@ -239,22 +232,24 @@ def _stated(
     rows = _rows(trace, declared.kinds)
     slices, args = trace.slices, _members(trace, rows, declared.args)
     categories = slices.category[rows].tolist()
-    telling = {category for category, one in zip(categories, args, strict=True) if _tells(one)}
+    telling = {category for category, stated in zip(categories, args, strict=True) if _tells(stated)}
     names = slices.name[rows].tolist()
-    kinds = [_kind(declared, code, one) for code, one in zip(zip(names, categories, strict=True), args, strict=True)]
+    kinds = [
+        _kind(declared, code, stated) for code, stated in zip(zip(names, categories, strict=True), args, strict=True)
+    ]
     roots = _roots(trace, declared) if declared.calls and any(kind in ONE_SIDED for kind in kinds) else {}
     number_of: dict[str, int] = {}
-    for row, name, category, kind, one in zip(rows.tolist(), names, categories, kinds, args, strict=True):
-        silent = untold = category in telling and not _tells(one)
-        key = " ".join(str(one.get(part, "")) for part in ("ranks", "group", "about", "group_size"))
+    for row, name, category, kind, stated in zip(rows.tolist(), names, categories, kinds, args, strict=True):
+        silent = untold = category in telling and not _tells(stated)
+        key = " ".join(str(stated.get(part, "")) for part in ("ranks", "group", "about", "group_size"))
         if key not in number_of:
-            number_of[key] = groups.setdefault(_group(one, declared), len(groups))
-        sizes = (trace.strings[name], *(str(one.get(part)) for part in one if part.startswith("size")))
-        number = _number(one.get("seq"))
-        silent |= kind in ONE_SIDED and _group(one, declared).ranks is None
-        side, ends = _ends(kind, one, roots, trace.sources[0].rank)
+            number_of[key] = groups.setdefault(_group(stated, declared), len(groups))
+        sizes = (trace.strings[name], *(str(stated.get(part)) for part in stated if part.startswith("size")))
+        number = _number(stated.get("seq"))
+        silent |= kind in ONE_SIDED and _group(stated, declared).ranks is None
+        side, ends = _ends(kind, stated, roots, trace.sources[0].rank)
         silent |= kind in ONE_SIDED and not ends
-        shown = "" if untold else kind or str(one.get("kind") or _UNKNOWN)
+        shown = "" if untold else kind or str(stated.get("kind") or _UNKNOWN)
         yield StatedCollective(row, shown, number_of[key], sizes, number, side, ends), bool(kind) and not silent
 
 
@@ -291,9 +286,13 @@ def _roots(trace: Trace, declared: Collectives) -> dict[int, int]:
     """
     args = CollectiveArgs(ranks=declared.args.ranks, call=declared.args.call, root=declared.args.root)
     roots: dict[int, int] = {}
-    for one in _members(trace, _rows(trace, declared.calls), args):
-        ranks, call, root = parse_ranks(one.get("ranks")), _number(one.get("call")), _number(one.get("root"))
-        if ranks is not None and str(list(ranks)) == str(one["ranks"]) and call >= 0 and 0 <= root < len(ranks):
+    for members in _members(trace, _rows(trace, declared.calls), args):
+        ranks, call, root = (
+            parse_ranks(members.get("ranks")),
+            _number(members.get("call")),
+            _number(members.get("root")),
+        )
+        if ranks is not None and str(list(ranks)) == str(members["ranks"]) and call >= 0 and 0 <= root < len(ranks):
             roots[call] = ranks[root]
     return roots
 
@@ -329,7 +328,7 @@ def _members(trace: Trace, rows: I64, args: CollectiveArgs) -> list[dict[str, An
     names = {part: name for part, name in names.items() if name}
     slices = trace.slices
     numbers, values = arg_values(trace.args, slices.args_at[rows], slices.args_len[rows], tuple(names.values()))
-    each = [{part: one for part, one in zip(names, of, strict=True) if one is not ABSENT} for of in values]
+    each = [{part: value for part, value in zip(names, row, strict=True) if value is not ABSENT} for row in values]
     return [each[number] for number in numbers.tolist()]
 
 

@@ -52,11 +52,7 @@ _MOST_HTML_ROWS = 50
 
 
 def needed(module: str, extra: str) -> Any:
-    """Return a module of an optional package.
-
-    Raises:
-        UsageError: it is not installed; the hint names the extra of traceconv.
-    """
+    """Return a module of an optional package. UsageError: it is not installed; the hint tells how."""
     try:
         return import_module(module)
     except ImportError:
@@ -70,28 +66,16 @@ class Tabular:
     __slots__ = ()
 
     def to_arrow(self) -> pyarrow.Table:
-        """Return the table as an Arrow table.
-
-        Raises:
-            UsageError: pyarrow is not installed.
-        """
+        """Return the table as an Arrow table. UsageError: pyarrow is not installed, here and below."""
         raise NotImplementedError
 
     def to_pandas(self) -> pandas.DataFrame:
-        """Return the table as a pandas frame. A column of integers with unknown values has them as objects, exactly.
-
-        Raises:
-            UsageError: pandas or pyarrow is not installed.
-        """
+        """Return the table as a pandas frame. A column of integers with unknown values has them as objects, exactly."""
         needed("pandas", "pandas")
         return self.to_arrow().to_pandas(integer_object_nulls=True)
 
     def to_polars(self) -> polars.DataFrame:
-        """Return the table as a polars frame.
-
-        Raises:
-            UsageError: polars or pyarrow is not installed.
-        """
+        """Return the table as a polars frame."""
         frame: polars.DataFrame = needed("polars", "polars").from_arrow(self.to_arrow())
         return frame
 
@@ -436,9 +420,9 @@ class Trace:
                 track, ts = table.track[rows], table.ts[rows]
                 first = np.append(0, np.flatnonzero(np.diff(track)) + 1)
                 ends = ts + table.dur[rows] if name == "slices" else ts
-                own = track[first]
-                firsts[own] = np.minimum(firsts[own], ts[first])
-                lasts[own] = np.maximum(lasts[own], np.maximum.reduceat(ends, first))
+                tracks = track[first]
+                firsts[tracks] = np.minimum(firsts[tracks], ts[first])
+                lasts[tracks] = np.maximum(lasts[tracks], np.maximum.reduceat(ends, first))
                 self.forget()
         return firsts, lasts
 

@@ -169,8 +169,8 @@ class Inputs:
             on, times = track[shared], timed.ts[at][shared]
             for number in np.unique(on).tolist():
                 since, sources = self._shared[number]
-                mine = on == number
-                found[shared[mine]] = sources[np.searchsorted(since, times[mine], "right") - 1]
+                here = on == number
+                found[shared[here]] = sources[np.searchsorted(since, times[here], "right") - 1]
         return _of_samples(trace, table.name[rows], found) if self._name == "samples" else found
 
 
@@ -205,16 +205,16 @@ def by_stated_inputs(trace: Trace) -> Trace:
         if source.stated:
             first[number] = len(sources)
             sources[number] = replace(source, marks=NO_MARKS, sampled=(), stated=(), placings=(Placing(),))
-            sources += (replace(one, placings=one.placings + placings) for one in source.stated)
-    new_number = np.array([first.get(one, one) for one in range(len(trace.sources))], np.int32)
+            sources += (replace(stated, placings=stated.placings + placings) for stated in source.stated)
+    new_number = np.array([first.get(stated, stated) for stated in range(len(trace.sources))], np.int32)
     source_of = new_number[trace.tracks.column("source")]
     changed: dict[int, Track] = {}
     for index, track in trace.tracks.special():
         if track.source in first:
             source_of[index] += track.stated
-            own = ((table, first[track.source] + number, since) for table, number, since in track.stated_carries)
+            carried = ((table, first[track.source] + number, since) for table, number, since in track.stated_carries)
             pid = None if track.invented else track.pid
-            changed[index] = replace(track, source=int(source_of[index]), carries=(*track.carries, *own), pid=pid)
+            changed[index] = replace(track, source=int(source_of[index]), carries=(*track.carries, *carried), pid=pid)
     tracks = trace.tracks.replaced(source=source_of)
     for index, track in changed.items():
         tracks.put(index, track)
@@ -248,7 +248,11 @@ def names_of_sources(sources: Any) -> dict[str, str]:
     """
     if not isinstance(sources, list):
         return {}
-    names = [(str(one.get("fingerprint", "")), str(one.get("name", ""))) for one in sources if isinstance(one, dict)]
+    names = [
+        (str(source.get("fingerprint", "")), str(source.get("name", "")))
+        for source in sources
+        if isinstance(source, dict)
+    ]
     return dict(names) if len(names) == len(sources) and all(key for key, _ in names) else {}
 
 

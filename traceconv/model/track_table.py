@@ -39,28 +39,27 @@ class Track:
     """A row of the timeline, or a group of rows.
 
     Attributes:
-        kind: process, thread, counter, or anything else.
         name: the name, "" if that of a process or thread is not known.
         parent: the track that it belongs to, declared before it; NO_TRACK at the top.
         pid: PROCESS only: the number of the operating system, None if there is none.
         tid: THREAD only: the number of the operating system, None if there is none.
         unit: COUNTER only: "bytes", "count", ...
-        description: help text, shown beside the track.
         rank: position among its siblings; smaller is higher, None comes last in order of creation.
         labels: PROCESS only: short remarks beside the name.
         clock: the domain of the times on it, an index into Trace.clocks.
         source: the input that it comes from, an index into Trace.sources.
         carries: in a merge, where a thread that several inputs record is one track: a table, an input, and the time
-            (ns) from which the rows of that table on this track are of that input, in order of time; before, and in
-            other tables, rows are of `source`.
+            (ns)
+            from which the rows of that table on this track are of that input, in order of time; all others are of
+                `source`.
         lane_of: set on an overflow lane: the track whose overlapping slices it takes.
         shares_lanes: whether the track may be put on one lane with others of the same name and parent that do not
-            overlap it in time (used for asynchronous operations, which have a track for each id).
+            overlap
+            it in time (used for asynchronous operations, which have a track for each id).
         unknown: PROCESS only: whether it stands for the unknown processes of its threads.
         shown: the name in pictures, if it differs; "" for `name`.
         name_in_rank: the name below a process that names the rank of the input, if it differs; "" for `name`.
-        doubts: why its place in time is uncertain, such as "not aligned"; pictures show it behind the name. It is set
-            on the topmost tracks of a clock.
+        doubts: why its place in time is uncertain, such as "not aligned", on the topmost tracks of a clock.
         stated: in an output of traceconv that was read: its input, an index into `SourceInfo.stated`.
         stated_carries: in such an output: as `carries`, with indices into `SourceInfo.stated`.
         invented: PROCESS only, in such an output: whether the pid was made up for pictures.
@@ -259,8 +258,7 @@ class Tracks(Sequence[Track]):
     def taken(self, rows: npt.NDArray[Any]) -> Tracks:
         """Return the given tracks in that order, with their parents and the tracks of lanes renumbered.
 
-        Args:
-            rows: the numbers of the tracks; also those of their parents and of the tracks whose lanes they are.
+        The parents and the tracks of lanes must be among them.
         """
         new_number = np.full(len(self) + 1, NO_TRACK, np.int32)  # the last one is for NO_TRACK
         new_number[rows] = np.arange(len(rows))
@@ -318,8 +316,8 @@ def _track(kind: int, parent: int, clock: int, source: int, number: int, name: s
 
 def processes(tracks: Tracks) -> I64:
     """Return the process of each track, as the number of a track; the topmost track above it if it has none."""
-    parent, own = tracks.column("parent"), np.arange(len(tracks))
-    return topmost(np.where((parent == NO_TRACK) | (tracks.column("kind") == TrackKind.PROCESS), own, parent))
+    parent, number = tracks.column("parent"), np.arange(len(tracks))
+    return topmost(np.where((parent == NO_TRACK) | (tracks.column("kind") == TrackKind.PROCESS), number, parent))
 
 
 def topmost(above: npt.NDArray[_Number]) -> npt.NDArray[_Number]:
