@@ -64,7 +64,7 @@ def test_lanes(rows: list[tuple[int, int, int, int]], depth: int, resolution: in
         with pytest.MonkeyPatch.context() as patch, using("nesting", module):
             patch.setattr(lanes, "MAX_DEPTH", depth)
             found = lanes._assign(starts, stops, resolution)
-        results.append([column.tolist() for column in (starts, stops, found.lane, found.marks)])
+        results.append([column.tolist() for column in (starts, stops, *found)])
     assert all(result == results[0] for result in results)
 
 
@@ -87,7 +87,7 @@ def test_nesting(rows: list[tuple[int, int, int, int]]) -> None:
         at = list(own)
         ends = slices.ts[at] + slices.dur[at]
         nested += [
-            row for row, lane in zip(at, lanes._assign(slices.ts[at], ends, 0).lane.tolist(), strict=True) if lane == 0
+            row for row, lane in zip(at, lanes._assign(slices.ts[at], ends, 0)[0].tolist(), strict=True) if lane == 0
         ]
     slices = _slices([rows[row] for row in nested])
     results = []

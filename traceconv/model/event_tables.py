@@ -11,7 +11,7 @@ import mmap
 import sys
 from array import array
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -42,14 +42,6 @@ _MARK_TYPES: dict[str, Any] = {
     "args_len": np.int32,
     "at": np.int64,
 }
-
-
-class Pairs(NamedTuple):
-    """Pairs of a start and an end, as rows of `Marks`; -1 where one is missing. `misnamed`: their names differ."""
-
-    begin: I64
-    end: I64
-    misnamed: npt.NDArray[np.bool_]
 
 
 class Marks:
@@ -121,7 +113,7 @@ class Marks:
         times = self.columns["ts"].numbers() if len(self) else ()
         return (int(np.min(times)), int(np.max(times))) if len(times) else ()
 
-    def pairs(self) -> Pairs:
+    def pairs(self) -> tuple[I64, I64, npt.NDArray[np.bool_]]:
         """Return all pairs, by track and in the order of ends; then the starts without an end, outermost first."""
         order = stable_order([self._arrays[key] for key in ("at", "ts", "track")], self.forget).astype(np.int64)
         columns = [self._arrays[key] for key in ("track", "is_begin", "name")]
@@ -139,7 +131,7 @@ class Marks:
             begun, ended = names[begin[rows]], names[end[rows]]
             misnamed[rows] = (begin[rows] >= 0) & (end[rows] >= 0) & (ended != _UNNAMED) & (ended != begun)
         self.forget()
-        return Pairs(begin, end, misnamed)
+        return begin, end, misnamed
 
 
 def _pair(order: I64, track: I32, is_begin: npt.NDArray[np.uint8], name: I32) -> tuple[I64, I64]:

@@ -17,18 +17,18 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from traceconv import kernel
-from traceconv.model.clocks import ClockDomain
 from traceconv.model.columns import (
     I32,
     I64,
+    U8,
     Order,
     chunks,
     gathered,
@@ -169,59 +169,41 @@ def _extents(trace: Trace) -> tuple[I64, I64]:
 # -- overlaps -------------------------------------------------------------------------------------------------------
 
 
-@dataclass(slots=True)
-class _Lanes:
-    """The layout of the slices of one track, as columns: there may be millions of slices.
-
-    Attributes:
-        lane: the lane of each slice; 0 is the track itself.
-        marks: whether each slice was trimmed, moved to a lane because it crosses another one, or moved for its depth.
-    """
-
-    lane: I32
-    marks: npt.NDArray[np.uint8]
-
-
-class _Trimmed(NamedTuple):
-    """The trimmed slices of one track: the largest change (ns), that slice and its place, and their number."""
-
-    most: int
-    row: int
-    place: str
-    slices: int
-
-
 def _split_overlaps(trace: Trace, diagnostics: Diagnostics) -> Trace:
     """Put slices that cross others on lanes, in the columns of the trace itself."""
-    slices = trace.slices
-    overlapping = _tracks_with_overlaps(trace)
-    if not overlapping:
+    slices, tracks = trace.slices, trace.tracks
+    crossing = [
+        (begin, end)
+        for begin, end in _tracks_with_overlaps(trace)
+        if _first_crossing(slices, begin, end, MAX_DEPTH) < end
+    ]
+    if not crossing:
         return trace
-    tracks = trace.tracks
-    added: Tracks | None = None
-    trimmed: list[_Trimmed] = []
-    for begin, end in overlapping:
-        if _first_crossing(slices, begin, end, MAX_DEPTH) == end:
-            continue
-        if added is None:
-            added = Tracks(tracks)
+    added = Tracks(tracks)
+    trimmed: list[tuple[int, int, str, int]] = []  # by track: the largest change, ns, its row, its place, and the count
+    for begin, end in crossing:
         number = TrackId(int(slices.track[begin]))
         rows = slice(begin, end)
         ends = slices.ts[rows] + slices.dur[rows]
-        lanes = _assign(slices.ts[rows], ends, _trimmed_ns(trace.clocks[tracks[number].clock]))
-        _report(lanes, begin, trace, diagnostics)
+        clock = trace.clocks[tracks[number].clock]
+        lane, marks = _assign(slices.ts[rows], ends, 0 if clock.exact_durations else clock.resolution_ns)
+        for code, mark in ((OVERLAPPING, _CROSSES), (TOO_DEEP, _DEEP)):
+            is_marked = (marks & mark) != 0
+            if is_marked.any():
+                place = _place(trace, begin + int(np.argmax(is_marked)))
+                diagnostics.add(code, place, int(np.count_nonzero(is_marked)))
         dur = ends - slices.ts[rows]
-        cuts = int(np.count_nonzero(lanes.marks & _CUT))
-        if cuts:
+        if cuts := int(np.count_nonzero(marks & _CUT)):
             cut = slices.dur[rows] - dur
             row = begin + int(np.argmax(cut))
-            trimmed.append(_Trimmed(int(np.max(cut)), row, _place(trace, row), cuts))
+            trimmed.append((int(np.max(cut)), row, _place(trace, row), cuts))  # before the track changes
         slices.dur[rows] = dur
-        numbers = np.array([number, *_add_lanes(added, number, int(np.max(lanes.lane)))], np.int32)
-        slices.track[rows] = gathered(numbers, lanes.lane)
-        del lanes, ends, dur  # before the columns for sorting
-    _report_trimmed(trimmed, diagnostics)
-    return trace if added is None else sort_events(trace.with_tables(tracks=added), in_place=True)
+        numbers = np.array([number, *_add_lanes(added, number, int(np.max(lane)))], np.int32)
+        slices.track[rows] = gathered(numbers, lane)
+        del lane, marks, ends, dur  # before the columns for sorting
+    for most, _, place, cuts in sorted(trimmed, key=lambda track: (-track[0], track[1])):  # the largest change first
+        diagnostics.add(TRIMMED, f"{place}: at most {most} ns", cuts)
+    return sort_events(trace.with_tables(tracks=added), in_place=True)
 
 
 def _tracks_with_overlaps(trace: Trace) -> list[tuple[int, int]]:
@@ -238,11 +220,6 @@ def _tracks_with_overlaps(trace: Trace) -> list[tuple[int, int]]:
     tracks = occurring(np.searchsorted(firsts, overlapping, "right") - 1)
     lasts = np.append(firsts[1:], len(slices.ts))[tracks]
     return list(zip(firsts[tracks].tolist(), lasts.tolist(), strict=True))
-
-
-def _trimmed_ns(clock: ClockDomain) -> int:
-    """Return the largest overlap that is trimmed on a clock, ns."""
-    return 0 if clock.exact_durations else clock.resolution_ns
 
 
 def _first_crossing(slices: Slices, begin: int, end: int, depth: int) -> int:
@@ -263,12 +240,16 @@ def _first_crossing(slices: Slices, begin: int, end: int, depth: int) -> int:
     return end
 
 
-def _assign(new_ts: I64, new_ends: I64, resolution: int) -> _Lanes:
-    """Return the lanes of the slices of one track, sorted by start; those that are trimmed are changed in place."""
+def _assign(new_ts: I64, new_ends: I64, resolution: int) -> tuple[I32, U8]:
+    """Return the lanes and marks of the slices of one track, sorted by start; trimmed ones are changed in place.
+
+    Lane 0 is the track itself. Marks tell whether a slice was trimmed, or moved since it crosses another or for its
+    depth. There may be millions of slices.
+    """
     count = len(new_ts)
-    lanes = _Lanes(np.zeros(count, np.int32), np.zeros(count, np.uint8))
+    lanes, all_marks = np.zeros(count, np.int32), np.zeros(count, np.uint8)
     earliest, starts, ends = new_ts.copy().data, new_ts.data, new_ends.data
-    lane, marks = lanes.lane.data, lanes.marks.data
+    lane, marks = lanes.data, all_marks.data
     delayed: list[tuple[int, int, int]] = []  # a heap: they come at their new starts
     open_slices = _OpenSlices()
     nesting = kernel.module("nesting")
@@ -294,7 +275,7 @@ def _assign(new_ts: I64, new_ends: I64, resolution: int) -> _Lanes:
         lane[index] = open_slices.place(ends[index])
         if lane[index] > 0:
             marks[index] |= _CROSSES if ends[index] > around else _DEEP
-    return lanes
+    return lanes, all_marks
 
 
 class _OpenSlices:
@@ -365,19 +346,6 @@ class _OpenSlices:
         self._latest = [_FREE] * (2 * count) + leaves
         for node in range(2 * count - 1, 0, -1):
             self._latest[node] = max(self._latest[2 * node], self._latest[2 * node + 1])
-
-
-def _report(lanes: _Lanes, begin: int, trace: Trace, diagnostics: Diagnostics) -> None:
-    for code, mark in ((OVERLAPPING, _CROSSES), (TOO_DEEP, _DEEP)):
-        is_marked = (lanes.marks & mark) != 0
-        if is_marked.any():
-            diagnostics.add(code, _place(trace, begin + int(np.argmax(is_marked))), int(np.count_nonzero(is_marked)))
-
-
-def _report_trimmed(tracks: list[_Trimmed], diagnostics: Diagnostics) -> None:
-    """Report trimmed slices, the largest change first, so that its place is kept."""
-    for most, _, place, slices in sorted(tracks, key=lambda track: (-track.most, track.row)):
-        diagnostics.add(TRIMMED, f"{place}: at most {most} ns", slices)
 
 
 def _place(trace: Trace, row: int) -> str:
