@@ -31,7 +31,7 @@ from traceconv import __version__
 from traceconv.align import Policy, align
 from traceconv.align.constraints import Constraints
 from traceconv.answers.attributed import attributed
-from traceconv.answers.windows import trimmed
+from traceconv.answers.selection import trimmed
 from traceconv.api import read
 from traceconv.families.outputs import writer_named
 from traceconv.io.spill import Memory

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from tests.golden import ROOT, Case, cases
-from traceconv.answers.windows import OUTSIDE
+from traceconv.answers.selection import OUTSIDE
 from traceconv.api import read
 from traceconv.errors import TraceconvError, UnrecognizedFormat, UsageError
 from traceconv.families.chrome.document import ChromeTrace

@@ -14,7 +14,7 @@ import pytest
 from tests import decode, oracle, picture
 from tests.golden import PINS_JSON, Case, cases, without_version, written
 from tests.shapes import chosen, every_shape, shapes, shapes_of_json
-from traceconv.answers.windows import OUTSIDE
+from traceconv.answers.selection import OUTSIDE
 from traceconv.api import read
 from traceconv.check import check_file
 from traceconv.errors import NothingRead, TraceconvError

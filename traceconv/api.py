@@ -214,7 +214,7 @@ def merge(
         check_output(to)
     reports_to = _reports_of(report, path, files, force)
     if to and to.trim:
-        from traceconv.answers.windows import check_trim
+        from traceconv.answers.selection import check_trim
 
         check_trim(to.trim, list(map(shown, files.paths)))
     space = Memory(files.settings.memory)
@@ -524,7 +524,7 @@ def _picture(trace: Trace, output: Output, space: Memory) -> Trace:
         trace = attributed(trace, space.parts(), counters=output.layer_counters)
         validate(trace)
     if output.trim:
-        from traceconv.answers.windows import trimmed
+        from traceconv.answers.selection import trimmed
 
         progress.set_stage("cutting to the window")
         trace = trimmed(trace, output.trim)

@@ -196,12 +196,7 @@ def read_start(recognised: Recognised, rows: int) -> Trace:
 
 
 def _read_one(source: Source, importer: Importer, name: str, memory: Memory, rows: int = 0) -> Trace:
-    """Return the laid-out trace of an input or of one of its streams; of about `rows` events unless `rows` is 0.
-
-    Raises:
-        ImporterFailed: the importer raised an error of its own, or its trace breaks a rule.
-        TraceconvError: the input cannot be read.
-    """
+    """Return the laid-out trace of an input or of one of its streams; of about `rows` events unless `rows` is 0."""
     info = SourceInfo(
         name,
         importer.name,
@@ -550,10 +545,6 @@ def _note_other_forms(forms: Sequence[_Formed], reasons: dict[str, str]) -> None
 
     First their starts are compared. In file order, two forms may start with different events, and sums are those of the
     whole file. So where several forms are left, and one of them is longer, the files are read to their end.
-
-    Args:
-        forms: the files, the best form first.
-        reasons: is extended.
     """
     longer = _compare(forms, reasons, _FIRST_EVENTS)
     for marks in {one.form.marks for one in forms if one.path in longer}:
@@ -579,11 +570,7 @@ def _compare(forms: Sequence[_Formed], reasons: dict[str, str], rows: int) -> se
 
 
 def _start_of(recording: Recognised, rows: int) -> Trace | None:
-    """Return the first rows of a file, 0 for all; None if it cannot be read: reading it as an input raises the error.
-
-    Raises:
-        ImporterFailed: the importer has a bug.
-    """
+    """Return the first rows of a file, 0 for all; None if it cannot be read: reading it raises the error."""
     try:
         return read_start(recording, rows)
     except ImporterFailed:

@@ -23,8 +23,8 @@ from traceconv.answers import Questions, answers
 from traceconv.answers.devices import device
 from traceconv.answers.layers import Costs, layers
 from traceconv.answers.section import Section, Window
+from traceconv.answers.selection import cut, window_of
 from traceconv.answers.slice_tables import SliceTable
-from traceconv.answers.windows import cut, window_of
 from traceconv.api import read
 from traceconv.errors import UsageError
 from traceconv.model.numbers import format_short

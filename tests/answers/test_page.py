@@ -19,7 +19,7 @@ from tests.golden import ROOT
 from tests.oracle.fixtures import do_without
 from tests.ui import shot
 from traceconv.answers import SECTIONS, Questions
-from traceconv.answers.page import page
+from traceconv.answers.render import page
 from traceconv.answers.section import Cell, Column, Section, Unit, shown_cell
 
 Dom = Callable[[str], str]

@@ -25,8 +25,8 @@ from tests.benchmarks.ranks import Scene, judged, write_job
 from tests.golden import ROOT
 from traceconv import Constraints, Questions
 from traceconv.align.collectives import Occurrences
-from traceconv.answers.page import page
-from traceconv.answers.ranks import waits
+from traceconv.answers.rank_waits import waits
+from traceconv.answers.render import page
 from traceconv.answers.section import Section
 from traceconv.io.shown import shown_ranks
 

@@ -28,8 +28,7 @@ from traceconv.answers import SECTION_OF, SECTIONS, Questions, answers
 from traceconv.answers.attribution import launches
 from traceconv.answers.devices import device
 from traceconv.answers.operations import operations, steps
-from traceconv.answers.page import page
-from traceconv.answers.render import text
+from traceconv.answers.render import page, text
 from traceconv.answers.section import Column, Section, Unit, shown_cell
 from traceconv.answers.slice_tables import SliceTable
 from traceconv.api import convert, merge, read, report

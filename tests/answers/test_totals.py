@@ -23,8 +23,7 @@ from tests import GROWTH_S
 from tests.golden import ROOT
 from traceconv import Questions
 from traceconv.answers import summaries
-from traceconv.answers.page import page
-from traceconv.answers.render import RENDERERS
+from traceconv.answers.render import RENDERERS, page
 from traceconv.answers.section import Section
 from traceconv.answers.slice_tables import Rows, SliceTable
 from traceconv.errors import UsageError

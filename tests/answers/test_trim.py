@@ -16,7 +16,7 @@ from tests.golden import ROOT
 from tests.oracle.fixtures import OpenTrace
 from traceconv import reading
 from traceconv.align.constraints import Constraints
-from traceconv.answers.windows import OUTSIDE, trimmed
+from traceconv.answers.selection import OUTSIDE, trimmed
 from traceconv.api import Output, read
 from traceconv.cli import cli
 from traceconv.errors import UsageError

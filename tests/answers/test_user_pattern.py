@@ -13,8 +13,8 @@ import pytest
 from traceconv.answers import Questions
 from traceconv.api import report
 from traceconv.errors import UsageError
-from traceconv.io import user_pattern
-from traceconv.io.user_pattern import UserPattern
+from traceconv.io import limits
+from traceconv.io.limits import UserPattern
 
 TEXTS = ["", "conv", "Conv 2", "ab" * 300, "a\nb", "é\ud800", "naïve (1)", "x" * 70000, "step 12"]
 PATTERNS = [
@@ -41,7 +41,7 @@ SEVERAL_WAYS = ["a*", "a+", "a?", "a{1,2}", "a|b"]
 @pytest.mark.filterwarnings("ignore:Possible nested set")
 def test_it_is_that_of_python(pattern: str, how: str) -> None:
     expected = [getattr(re, how)(pattern, text) is not None for text in TEXTS]
-    assert user_pattern.user_pattern("--where", pattern).accepted(TEXTS, whole=how == "fullmatch") == expected
+    assert limits.user_pattern("--where", pattern).accepted(TEXTS, whole=how == "fullmatch") == expected
 
 
 def test_many_texts() -> None:
@@ -57,7 +57,7 @@ def test_many_texts() -> None:
 def test_a_pattern_that_takes_too_long_is_refused(
     option: str, pattern: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(user_pattern, "LIMIT_S", 0.1)
+    monkeypatch.setattr(limits, "LIMIT_S", 0.1)
     path = tmp_path / "a.json"
     rows = [
         {"ph": "X", "name": name, "pid": 1, "tid": 1, "ts": 9 * at, "dur": 5} for at, name in enumerate(["ok", NAME])
@@ -121,7 +121,7 @@ def test_each_sign_of_several_ways_needs_the_limit(name: str, tmp_path: Path, mo
 @pytest.mark.parametrize("executable", ["", "/usr/sbin/uwsgi", "/no/such/folder/python3", "/bin/interpreter"])
 def test_a_program_that_is_no_python_takes_the_installed_one(executable: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "executable", executable)
-    monkeypatch.setattr(user_pattern, "LIMIT_S", 0.1)
+    monkeypatch.setattr(limits, "LIMIT_S", 0.1)
     assert UserPattern("--where", "a+").accepted(["ba", "b"]) == [True, False]
     with pytest.raises(UsageError, match="takes too long"):
         UserPattern("--where", "(a+)+$").accepted([NAME])
@@ -134,7 +134,7 @@ def test_the_signals_of_who_started_us_do_not_matter(state: str, tmp_path: Path)
     if state == "blocked":
         said = f"signal.pthread_sigmask(signal.SIG_BLOCK, {signals})"
     code = (
-        f"import signal; {said}\nfrom traceconv.io import user_pattern as u\nu.LIMIT_S = 0.1\n"
+        f"import signal; {said}\nfrom traceconv.io import limits as u\nu.LIMIT_S = 0.1\n"
         f"u.UserPattern('--where', '(a+)+$').accepted(['{NAME}'])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)

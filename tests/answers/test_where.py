@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from tests.golden import ROOT
 from traceconv.align.receipt import Aligned
 from traceconv.answers import Questions, answers
+from traceconv.answers.selection import FIELDS, Comparison, Condition, Joined, Not, holds, parse
 from traceconv.answers.slice_tables import SliceTable
-from traceconv.answers.where import FIELDS, Comparison, Condition, Joined, Not, holds, parse
 from traceconv.api import read
 from traceconv.errors import UsageError
 

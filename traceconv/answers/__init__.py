@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -14,12 +14,11 @@ from traceconv.answers.attributed import stacks
 from traceconv.answers.devices import DISPATCH_LIMIT, device
 from traceconv.answers.layers import Costs, layers
 from traceconv.answers.operations import check_key, columns_of, operations, primitives, step_pattern, steps
-from traceconv.answers.ranks import notes_of_merged, ranks
+from traceconv.answers.rank_waits import notes_of_merged, ranks
 from traceconv.answers.section import Column, Section, place_of
+from traceconv.answers.selection import Condition, absent_args, check_between, cut, holds, parse, window_of
 from traceconv.answers.slice_tables import SliceTable
 from traceconv.answers.summaries import COLUMNS, logs, memory, overview, with_totals
-from traceconv.answers.where import absent_args, holds, parse
-from traceconv.answers.windows import check_between, window_of
 from traceconv.errors import UsageError, refuse_single_texts
 from traceconv.io import progress
 from traceconv.model.diagnostics import ProblemKind, Severity
@@ -98,16 +97,18 @@ def _tables_with(sort: str, tables: Mapping[str, Sequence[Column]]) -> list[str]
 
 @dataclass(frozen=True)
 class _About:
-    """What sections are about: the slices and the alignment of the inputs, and the questions."""
+    """What sections are about: the slices and the alignment of the inputs, the questions, and their condition."""
 
     table: SliceTable
     aligned: Aligned
     asked: Questions
+    condition: Condition | None
 
     @cached_property
     def costs(self) -> Costs:
-        """Return the layers in the window."""
-        return Costs(_of_window(self.table), self.asked.by)
+        """Return the layers in the window, of all slices."""
+        window = self.table.window
+        return Costs(self.table if window is None else cut(self.table, window), self.asked.by)
 
 
 _SECTIONS: dict[str, Callable[[_About], list[Section]]] = {
@@ -137,23 +138,76 @@ _OF_CHOSEN = ("operations", "steps", "step_times", "primitives")
 _OF_ALL_TIMES = ("overview", "hosts")
 
 
-def _of_window(table: SliceTable) -> SliceTable:
-    """Return the part of a table in its window, of all slices."""
-    if table.window is None:
-        return table
-    from traceconv.answers.windows import cut
+@dataclass(frozen=True)
+class _Report:
+    """The sections of a report, and what is needed to say which options did not apply to them."""
 
-    return cut(table, table.window)
+    about: _About
+    sections: list[Section]
+    sorted: list[str]
+    to_sort: list[str]
+    empty: list[str]
 
 
-def _repairs(trace: Trace) -> list[str]:
-    """Return what was repaired or absent in reading, a line for each input and kind."""
-    return [
-        f"{source.name}: {entry.message(source.name)}"
-        for source in trace.sources
-        for entry in source.diagnostics
-        if entry.code.severity > Severity.INFO and entry.code.kind is not ProblemKind.LOST
-    ]
+def _order_kept(report: _Report, section: Section) -> Iterator[str]:
+    if section.name in report.to_sort and section.rows and section.name not in report.sorted:
+        having = " and ".join(report.sorted)
+        yield f"--sort: only {having} has the column {report.about.asked.sort}: the order is as without it"
+
+
+def _left_empty(report: _Report, section: Section) -> Iterator[str]:
+    if section is report.sections[0] and report.empty and not report.about.asked.sections:
+        yield f"nothing to show in {', '.join(report.empty)}: `traceconv report --section NAME` says why"
+        yield from notes_of_merged(report.about.table.trace.sources) if "ranks" in report.empty else []
+
+
+def _losses_and_warnings(report: _Report, section: Section) -> Iterator[str]:
+    if section is report.sections[0]:
+        yield from report.about.table.trace.losses()
+        yield from ("; ".join(filter(None, both)) for both in warned(report.about.aligned.receipt))
+
+
+def _chosen(report: _Report, section: Section) -> Iterator[str]:
+    table, condition = report.about.table, report.about.condition
+    if condition is None:
+        return
+    if section is report.sections[0]:
+        yield from (f"--where: no slice here has {name}" for name in absent_args(table, condition))
+    if section.name in _OF_CHOSEN:
+        yield f"--where leaves {len(table.counted)} of {len(table.recorded)} slices: {report.about.asked.where}"
+    else:
+        yield "--where does not apply to this section: it is about all that was recorded"
+
+
+def _windowed(report: _Report, section: Section) -> Iterator[str]:
+    window, span = report.about.table.window, report.about.table.trace.span()
+    if window is None:
+        return
+    if section is report.sections[0] and span and (window.start > span[1] or window.end <= span[0]):
+        yield f"nothing was recorded in the window: the recording lasts {format_short(span[1] - span[0])}"
+    if section.name in _OF_ALL_TIMES:
+        yield "--between does not apply to this section: it is about all that was recorded"
+
+
+def _repairs(report: _Report, section: Section) -> Iterator[str]:
+    """Yield what was repaired or absent in reading, for the last section that text shows."""
+    with_rows = [section for section in report.sections if section.rows]
+    if section is (with_rows or report.sections)[-1]:
+        for source in report.about.table.trace.sources:
+            for entry in source.diagnostics:
+                if entry.code.severity > Severity.INFO and entry.code.kind is not ProblemKind.LOST:
+                    yield f"{source.name}: {entry.message(source.name)}"
+
+
+#: The notes on a section, in this order.
+_NOTES: tuple[Callable[[_Report, Section], Iterator[str]], ...] = (
+    _order_kept,
+    _left_empty,
+    _losses_and_warnings,
+    _chosen,
+    _windowed,
+    _repairs,
+)
 
 
 def answers(trace: Trace, aligned: Aligned, questions: Questions) -> list[Section]:
@@ -172,51 +226,25 @@ def answers(trace: Trace, aligned: Aligned, questions: Questions) -> list[Sectio
     """
     questions.check()
     window = window_of(SliceTable(trace), questions.between) if questions.between else None
-    if not questions.where:
-        table = SliceTable(trace, None, window)
-    else:
-        condition = parse(questions.where)
-        table = SliceTable(trace, lambda of: holds(of, condition), window)
-    on = _About(table, aligned, questions)
+    condition = parse(questions.where) if questions.where else None
+    table = SliceTable(trace, (lambda of: holds(of, condition)) if condition else None, window)
+    about = _About(table, aligned, questions, condition)
     by_name: dict[str, list[Section]] = {}
-    for name, answer in _SECTIONS.items():
-        if name in questions.wanted:
-            progress.set_stage(f"section {name}")
-            by_name[name] = answer(on)
-    result = [section for sections in by_name.values() for section in sections]
-    if questions.sort:
-        tables = {section.name: section for name in questions.to_sort for section in by_name[name]}
-        having = _tables_with(questions.sort, {name: section.columns for name, section in tables.items()})
-        for name, section in tables.items():
-            if section.rows and name not in having:
-                section.notes.append(
-                    f"--sort: only {' and '.join(having)} has the column {questions.sort}: the order is as without it"
-                )
-    empty = [name for name, sections in by_name.items() if not any(section.rows for section in sections)]
-    if empty and not questions.sections:
-        result[0].notes.append(f"nothing to show in {', '.join(empty)}: `traceconv report --section NAME` says why")
-        result[0].notes += notes_of_merged(trace.sources) if "ranks" in empty else []
-    result[0].notes += trace.losses()
-    result[0].notes += ["; ".join(filter(None, both)) for both in warned(aligned.receipt)]
-    if questions.where:
-        result[0].notes += [f"--where: no slice here has {name}" for name in absent_args(table, condition)]
-    result += [stacks(on.costs, questions.stacks)] if questions.stacks else []
-    for section in result if questions.where else ():
-        section.notes.append(
-            f"--where leaves {len(table.counted)} of {len(table.recorded)} slices: {questions.where}"
-            if section.name in _OF_CHOSEN
-            else "--where does not apply to this section: it is about all that was recorded"
-        )
-    span = trace.span()
-    if window and span and (window.start > span[1] or window.end <= span[0]):
-        result[0].notes.append(
-            f"nothing was recorded in the window: the recording lasts {format_short(span[1] - span[0])}"
-        )
-    for section in result if window else ():
-        if section.name in _OF_ALL_TIMES:
-            section.notes.append("--between does not apply to this section: it is about all that was recorded")
-        else:
-            section.window = window
-    with_rows = [section for section in result if section.rows]  # text leaves out the others
-    (with_rows or result)[-1].notes += _repairs(trace)
-    return result
+    for name in questions.wanted:
+        progress.set_stage(f"section {name}")
+        by_name[name] = _SECTIONS[name](about)
+    to_sort = (
+        {section.name: section for name in questions.to_sort for section in by_name[name]} if questions.sort else {}
+    )
+    having = (
+        _tables_with(questions.sort, {name: section.columns for name, section in to_sort.items()}) if to_sort else []
+    )
+    sections = [section for sections in by_name.values() for section in sections]
+    empty = [name for name, answer in by_name.items() if not any(section.rows for section in answer)]
+    if questions.stacks:
+        sections.append(stacks(about.costs, questions.stacks))
+    report = _Report(about, sections, having, list(to_sort), empty)
+    for section in sections:
+        section.notes += [words for note in _NOTES for words in note(report, section)]
+        section.window = None if section.name in _OF_ALL_TIMES else window
+    return sections

@@ -54,8 +54,6 @@ from traceconv.model.trace import Counters, Frame, Trace, column_types
 from traceconv.model.trace_inputs import inputs_of
 from traceconv.model.track_table import Track, TrackId, TrackKind, Tracks
 
-# -- Add the costs of layers to a trace: as args of their slices, as frames of call stacks, and as counters ----------
-
 #: The module of the frames for layers.
 _MODULE = "layer"
 _DIGITS = 9  # the decimals of counts that are not integers
@@ -190,14 +188,7 @@ def _with_frames(trace: Trace, sums: Layers, sampled: Sampled) -> Trace:
 def _grafted(
     outermost: list[Frame], frames: Sequence[Frame], callers: I64, stack: I32
 ) -> tuple[list[Frame], npt.NDArray[np.int32]]:
-    """Return the frames and stacks of samples, with the outermost frames put below them.
-
-    Args:
-        outermost: the new outermost frames, with their parents.
-        frames: the frames of the stacks.
-        callers: for each sample the outermost frame that calls its stack; NONE for none.
-        stack: for each sample its innermost frame; NONE for none.
-    """
+    """Return the frames and stacks of samples, with the outermost frames put below them."""
     parent = np.array([NONE, *(frame.parent for frame in frames)], np.int64) + 1
     size = np.int64(len(parent))
     wanted = (callers + 1) * size + stack + 1
@@ -320,13 +311,7 @@ def stacks(costs: Costs, layer: str) -> Section:
 
 
 class _Tree:
-    """Call stacks as a tree, and what was sampled in each node with all that it called.
-
-    Args:
-        frames: of the trace.
-        stack: the innermost frame of each sample, -1 for none.
-        amounts: of each sample: how many samples it is (1), and how much of each event.
-    """
+    """Call stacks as a tree, and what was sampled in each node with all that it called."""
 
     def __init__(self, frames: Sequence[Frame], stack: I64 | npt.NDArray[np.int32], amounts: list[I64]) -> None:
         numbers, at = np.unique(stack, return_inverse=True)

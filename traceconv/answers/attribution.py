@@ -20,8 +20,6 @@ from traceconv.model.columns import I64, distinct_values
 from traceconv.model.marks import LaunchMarks, of_launches
 from traceconv.model.trace import Slices, take
 
-# -- Find the layer that each thread ran at each time, and attribute events of other files to layers -----------------
-
 #: Before and after all times, ns; a bound can be added without overflow.
 BEFORE, BEHIND = -(1 << 62), 1 << 62
 NONE = -1
@@ -337,16 +335,7 @@ def _launches(table: SliceTable) -> I64:
 
 
 def _add_by_ids(launch: I64, table: SliceTable, work: Rows, hosts: Rows, marks: LaunchMarks, rank_of: I64) -> None:
-    """Add the calls with the ids of device work.
-
-    Args:
-        launch: the launch calls by flows; those by ids are added.
-        table: the slices.
-        work: the work.
-        hosts: the slices that may be calls.
-        marks: how to read ids.
-        rank_of: the rank of calls by their category, as for `own_ids`.
-    """
+    """Add the calls with the ids of device work."""
     rows, ids = with_ids(table.trace, work, marks)
     calls = own_ids(table.trace, hosts, marks, rank_of, table.processes, len(marks.calls))
     if not len(calls.ids) or not len(rows):
@@ -413,11 +402,6 @@ def _add_by_flows_of_outputs(launch: I64, table: SliceTable, works: list[Rows]) 
 
     They are launches if they lead from what is no device work to device work of one stated input, and the format of
     that input declares launch flows.
-
-    Args:
-        launch: the launch calls that are known; more are added.
-        table: the slices.
-        works: the device work of each input.
     """
     trace = table.trace
     flows, of_slice = trace.flows, trace.slices.track

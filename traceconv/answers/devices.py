@@ -21,8 +21,6 @@ from traceconv.model.marks import JOINT
 from traceconv.model.numbers import format_short
 from traceconv.model.track_table import NO_TRACK, TrackKind
 
-# -- Partition the time of each device exactly into work and waiting, and find the causes of gaps --------------------
-
 _COLUMNS = (
     Column("device", "device", Unit.TEXT),
     Column("queue", "queue", Unit.TEXT),
@@ -53,14 +51,7 @@ _PLOTTED = 200  # the parts of the window
 
 
 class _Work(Struct, frozen=True):
-    """The work of all devices, with its kind and its launch calls.
-
-    Attributes:
-        rows: the rows of the slices.
-        is_copy, is_communication: the kind of work; other work is computation.
-        tells_copies, tells_communication: whether the format tells this kind of work from others.
-        launch: the row of the launch call of each, -1 if not recorded.
-    """
+    """The work of all devices, with its kind and its launch calls."""
 
     rows: Rows
     is_copy: npt.NDArray[np.bool_]
@@ -215,13 +206,7 @@ def _undivided(table: SliceTable) -> list[str]:
 
 
 def _latency(table: SliceTable, work: _Work, mine: Rows) -> I64:
-    """Return the time from the start of the launch call to the start of slices, ns; undefined without a launch.
-
-    Args:
-        table: the slices.
-        work: the work of all devices.
-        mine: which of it.
-    """
+    """Return the time from the start of the launch call to the start of slices, ns; undefined without a launch."""
     ts = table.trace.slices.ts
     latency: I64 = ts[work.rows[mine]] - ts[work.launch[mine]]
     return latency
@@ -230,15 +215,7 @@ def _latency(table: SliceTable, work: _Work, mine: Rows) -> I64:
 def _row(
     table: SliceTable, work: _Work, mine: Rows, names: tuple[str, str | None, str], dispatch_limit: int
 ) -> tuple[tuple[Cell, ...], Gaps]:
-    """Return the row of some of the work, numbers in ns, shares as fractions, and its gaps.
-
-    Args:
-        table: the slices.
-        work: the work of all devices.
-        mine: which of it.
-        names: the device; the queue, None for all of them; the input.
-        dispatch_limit: as in `device`.
-    """
+    """Return the row of some of the work, numbers in ns, shares as fractions, and its gaps."""
     slices = table.trace.slices
     rows = work.rows[mine]
     start, end = _window(table, rows)
@@ -424,13 +401,7 @@ def _meets(starts: I64, ends: I64, devices: Sequence[Gaps]) -> npt.NDArray[np.bo
 
 
 def _running(ran: Timelines, line: I64, starts: I64, ends: I64) -> tuple[I64, Rows, I64]:
-    """Return the parts of intervals by what ran in them: the number of the interval, the slice, and the length, ns.
-
-    Args:
-        ran: what threads ran.
-        line: the thread of each interval; NONE for one that ran nothing.
-        starts, ends: the intervals, none empty.
-    """
+    """Return the parts of intervals by what ran in them: the number of the interval, the slice, and the length, ns."""
     some, none = np.flatnonzero(line != NONE), np.flatnonzero(line == NONE)
     low, high = (ran.locate(line[some], at[some]) for at in (starts, ends - 1))
     which, segment = expanded(low, high + 1)

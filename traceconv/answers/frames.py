@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     import pyarrow
 
 
-# -- The tables of a trace as data frames; `docs/python-api.md` lists their columns ----------------------------------
-
 #: The version of the columns and their meaning.
 SCHEMA_VERSION = "1"
 UNKNOWN = -1
@@ -463,11 +461,7 @@ def _write_parquet(table: pyarrow.Table, path: Path, _: int) -> None:
 
 
 def _write_csv(table: pyarrow.Table, path: Path, room: int) -> None:
-    """Write a table as CSV, texts unchanged: a spreadsheet reads one that starts with =, +, - or @ as a formula.
-
-    Raises:
-        OutputError: the file takes more than `room` bytes, if that is not 0.
-    """
+    """Write a table as CSV, texts unchanged: a spreadsheet reads one that starts with =, +, - or @ as a formula."""
     pa = needed("pyarrow", "arrow")
     text, is_text = pa.large_string(), pa.types.is_dictionary
     schema = pa.schema([field.with_type(text) if is_text(field.type) else field for field in table.schema])

@@ -13,8 +13,8 @@ import numpy.typing as npt
 from traceconv.answers.section import Cell, Column, Section, Unit, place_of
 from traceconv.answers.slice_tables import NO_PARENT, Rows, SliceTable
 from traceconv.errors import UsageError
+from traceconv.io.limits import UserPattern, user_pattern
 from traceconv.io.shown import quantity
-from traceconv.io.user_pattern import UserPattern, user_pattern
 from traceconv.model.args import ABSENT, arg_values, as_text, having_any
 from traceconv.model.columns import I32, I64, chunks, gathered, like_next, stable_order
 from traceconv.model.diagnostics import CALLS, SLICES

@@ -19,8 +19,6 @@ from traceconv.model.source_info import Layer, Placing, unshared
 from traceconv.model.trace_inputs import inputs_of, placings_of
 from traceconv.model.track_table import NO_TRACK, TrackKind
 
-# -- Choose the slices that are layers, and the threads that events of threads without layers are attributed to ------
-
 Pool = tuple[int, ...]
 
 

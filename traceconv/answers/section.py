@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     import pyarrow
 
 
-# -- A section of a report: a table with typed columns, and notes ----------------------------------------------------
-
 Cell = str | int | float | None
 _BYTES = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 #: What people see in the column `name` of events without a name; data has "".

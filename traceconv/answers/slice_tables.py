@@ -17,8 +17,8 @@ from msgspec import Struct
 
 from traceconv import kernel
 from traceconv.answers.section import Window
+from traceconv.io.limits import UserPattern
 from traceconv.io.shown import quantity
-from traceconv.io.user_pattern import UserPattern
 from traceconv.model.args import arg_values, durations_recorded
 from traceconv.model.columns import I32, I64, Order, chunks, distinct_values, gathered, like_next, stable_order
 from traceconv.model.diagnostics import SLICES

@@ -272,17 +272,7 @@ _Joined = tuple[str, str] | None
 
 
 class _Row(NamedTuple):
-    """A row of a table; None where it states nothing.
-
-    Attributes:
-        name, category: of the row.
-        track: the table.
-        numbers: by the names of `TotalsMarks`; times in ns.
-        peak: the most memory that was held, bytes.
-        single: whether the row is about one call.
-        nested: whether the row repeats a part of another one.
-        too_large: how many of its numbers are not among `numbers`, since no time or count is so large.
-    """
+    """A row of a table; None where it states nothing."""
 
     name: str
     category: str

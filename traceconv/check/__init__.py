@@ -12,24 +12,22 @@ import re
 from functools import partial
 from typing import TYPE_CHECKING, BinaryIO, cast
 
-from traceconv.check.findings import CheckReport, Problem, declare, extend_report
+from traceconv.check.findings import CheckReport, Problem, data_loss, extend_report, refusal
 from traceconv.errors import InputError
 from traceconv.families.identification import FIELD_1
 from traceconv.io.limits import DEFAULT_LIMITS, Limits
 from traceconv.io.source import Source
-from traceconv.model.diagnostics import Diagnostics, Severity
+from traceconv.model.diagnostics import Diagnostics
 
 if TYPE_CHECKING:
     from traceconv.model.drawable import AtZero
 
 __all__ = ["CheckReport", "Problem", "check_file"]
 
-DAMAGED = declare(
-    "check.damaged",
-    Severity.DATA_LOSS,
-    "the compressed file is cut off or damaged; what could be unpacked before that was checked",
+DAMAGED = data_loss(
+    "check.damaged", "the compressed file is cut off or damaged; what could be unpacked before that was checked"
 )
-UTF16 = declare("check.utf16", Severity.ERROR, "the file is UTF-16; viewers read UTF-8 only and refuse it")
+UTF16 = refusal("check.utf16", "the file is UTF-16; viewers read UTF-8 only and refuse it")
 
 _READ_BYTES = 4 << 20
 #: Characters that no text has; escapes begin colours.

@@ -45,117 +45,89 @@ from traceconv.check.chrome_text import (
     members_of,
     raw_members,
 )
-from traceconv.check.findings import CheckReport, Rows, Texts, Zeros, declare, make_report
+from traceconv.check.findings import CheckReport, Rows, Texts, Zeros, data_loss, make_report, notice, refusal
 from traceconv.io.shown import Counted
-from traceconv.model.diagnostics import COUNTERS, EVENTS, FLOWS, INSTANTS, SLICES, THREADS, Code, Diagnostics, Severity
+from traceconv.model.diagnostics import COUNTERS, EVENTS, FLOWS, INSTANTS, SLICES, THREADS, Code, Diagnostics
 from traceconv.model.drawable import AtZero
 from traceconv.model.numbers import US, double, parse_ns
 
 ASYNC_SLICES = Counted("async slice", "async slices")
 
-NO_EVENTS = declare("check-json.no_events", Severity.NOTICE, "there is no event")
-EMPTY_LIST = declare("check-json.empty_list", Severity.ERROR, "Perfetto does not open an empty list of events")
-EMPTY_EVENT = declare(
-    "check-json.empty_event", Severity.ERROR, "Perfetto counts an empty object among the events as an error of import"
+NO_EVENTS = notice("check-json.no_events", "there is no event")
+EMPTY_LIST = refusal("check-json.empty_list", "Perfetto does not open an empty list of events")
+EMPTY_EVENT = refusal(
+    "check-json.empty_event", "Perfetto counts an empty object among the events as an error of import"
 )
-FINAL_BACKSLASH = declare(
+FINAL_BACKSLASH = refusal(
     "check-json.final_backslash",
-    Severity.ERROR,
     "a text of an event ends with an escaped backslash: "
     "Perfetto takes the quote after it as escaped, too, and refuses the file; write \\u005c",
 )
-MANY_SHAPES = declare(
+MANY_SHAPES = notice(
     "check-json.many_shapes",
-    Severity.NOTICE,
     "the events have too many combinations of members and kinds of values: some were not compared with the format",
 )
-MANY_THREADS = declare(
+MANY_THREADS = notice(
     "check-json.many_threads",
-    Severity.NOTICE,
     "there are more than 131,072 threads: slices of further ones were not checked for overlap",
 )
-SURROGATE = declare(
+SURROGATE = refusal(
     "check-json.surrogate_escape",
-    Severity.ERROR,
     "a surrogate pair written as escapes in a name stops Perfetto's import; write the character itself",
 )
-BAD_TIME = declare("check-json.bad_time", Severity.DATA_LOSS, "a time that is not a finite number or out of range")
-NEGATIVE_DUR = declare("check-json.negative_duration", Severity.DATA_LOSS, "a slice ends before it begins")
-LARGE_TIMES = declare(
+BAD_TIME = data_loss("check-json.bad_time", "a time that is not a finite number or out of range")
+NEGATIVE_DUR = data_loss("check-json.negative_duration", "a slice ends before it begins")
+LARGE_TIMES = notice(
     "check-json.large_times",
-    Severity.NOTICE,
     "times above 9.007e12 µs do not keep their nanoseconds in viewers, which read them as doubles",
 )
-NEGATIVE_TIME = declare(
-    "check-json.negative_time", Severity.DATA_LOSS, "Perfetto drops events before time 0; add the same to all times"
-)
-ID_RANGE = declare(
+NEGATIVE_TIME = data_loss("check-json.negative_time", "Perfetto drops events before time 0; add the same to all times")
+ID_RANGE = data_loss(
     "check-json.id_range",
-    Severity.DATA_LOSS,
     "Perfetto drops async and flow events with an id that is not a 64-bit integer; write it as text",
 )
-BIG_ID = declare("check-json.big_id", Severity.NOTICE, "ids from 2^53 on lose digits in viewers; write them as text")
-TASK_RANGE = declare(
-    "check-json.task_range", Severity.NOTICE, "Perfetto turns a pid or tid that is not an unsigned 32-bit number into 0"
-)
-TASKS_MERGED = declare(
+BIG_ID = notice("check-json.big_id", "ids from 2^53 on lose digits in viewers; write them as text")
+TASK_RANGE = notice("check-json.task_range", "Perfetto turns a pid or tid that is not an unsigned 32-bit number into 0")
+TASKS_MERGED = data_loss(
     "check-json.tasks_merged",
-    Severity.DATA_LOSS,
     "Perfetto merges processes or threads: pids and tids beyond 32 bits or below 0 become 0, and tid 0 the pid",
 )
-NO_PID = declare(
-    "check-json.no_pid", Severity.DATA_LOSS, "an event has no pid: viewers drop it, or put it into process 0"
+NO_PID = data_loss("check-json.no_pid", "an event has no pid: viewers drop it, or put it into process 0")
+NO_TID = data_loss("check-json.no_tid", "Perfetto drops an instant of a thread without a tid")
+OVERLAP = data_loss(
+    "check-json.overlap", "slices of one thread overlap without nesting; viewers drop or displace the later one"
 )
-NO_TID = declare("check-json.no_tid", Severity.DATA_LOSS, "Perfetto drops an instant of a thread without a tid")
-OVERLAP = declare(
-    "check-json.overlap",
-    Severity.DATA_LOSS,
-    "slices of one thread overlap without nesting; viewers drop or displace the later one",
-)
-END_ALONE = declare("check-json.end_without_begin", Severity.DATA_LOSS, "an end has no open slice to close")
-BEGIN_ALONE = declare("check-json.begin_without_end", Severity.NOTICE, "a slice is never closed and is shown as open")
-END_NAME = declare(
-    "check-json.end_name", Severity.DATA_LOSS, "an end has another name than the innermost open slice of its thread"
-)
-EMPTY_PAIR = declare(
+END_ALONE = data_loss("check-json.end_without_begin", "an end has no open slice to close")
+BEGIN_ALONE = notice("check-json.begin_without_end", "a slice is never closed and is shown as open")
+END_NAME = data_loss("check-json.end_name", "an end has another name than the innermost open slice of its thread")
+EMPTY_PAIR = data_loss(
     "check-json.empty_pair",
-    Severity.DATA_LOSS,
     "a start and its end have one time and follow a complete event: "
     "Perfetto takes the end first, so the slice never ends",
 )
-CUT_BY_COMPLETE = declare(
+CUT_BY_COMPLETE = data_loss(
     "check-json.cut_by_complete",
-    Severity.DATA_LOSS,
     "a start has the time of a complete event that ends before it: Perfetto takes that as the outer one, and ends both",
 )
-ASYNC_END_ALONE = declare(
-    "check-json.async_end_without_begin", Severity.DATA_LOSS, "an async end has no open slice of its id and name"
-)
-ASYNC_CROSSES = declare(
+ASYNC_END_ALONE = data_loss("check-json.async_end_without_begin", "an async end has no open slice of its id and name")
+ASYNC_CROSSES = data_loss(
     "check-json.async_end_crosses",
-    Severity.DATA_LOSS,
     "an async end closes a slice that holds other open slices of its id; Perfetto cuts these",
 )
-ASYNC_BEGIN_ALONE = declare("check-json.async_begin_without_end", Severity.NOTICE, "an async slice is never closed")
-FLOW_NO_DIRECTION = declare(
+ASYNC_BEGIN_ALONE = notice("check-json.async_begin_without_end", "an async slice is never closed")
+FLOW_NO_DIRECTION = refusal(
     "check-json.flow_without_direction",
-    Severity.ERROR,
     "a slice names a flow with bind_id, but neither flow_in nor flow_out: Perfetto counts that as an error",
 )
-FLOW_ID = declare("check-json.flow_id", Severity.DATA_LOSS, "Perfetto reads a textual flow id as hexadecimal")
-COUNTER_NULL = declare("check-json.counter_null", Severity.DATA_LOSS, "a counter without a value is not shown")
-COUNTER_RANGE = declare(
-    "check-json.counter_range", Severity.DATA_LOSS, "Perfetto reads an integer beyond 64 bits as another value"
-)
-COUNTER_IDS = declare(
+FLOW_ID = data_loss("check-json.flow_id", "Perfetto reads a textual flow id as hexadecimal")
+COUNTER_NULL = data_loss("check-json.counter_null", "a counter without a value is not shown")
+COUNTER_RANGE = data_loss("check-json.counter_range", "Perfetto reads an integer beyond 64 bits as another value")
+COUNTER_IDS = data_loss(
     "check-json.counter_ids",
-    Severity.DATA_LOSS,
     "Perfetto does not see ids of counters that are numbers: counters of one name become one; write them as text",
 )
-OLD_ASYNC = declare(
-    "check-json.old_async",
-    Severity.DATA_LOSS,
-    "Perfetto does not show async slices of phases S, T, p and F; use b, n, e",
+OLD_ASYNC = data_loss(
+    "check-json.old_async", "Perfetto does not show async slices of phases S, T, p and F; use b, n, e"
 )
 
 _BEGIN, _END = True, False

@@ -8,32 +8,24 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from traceconv.check.findings import Rows, declare
+from traceconv.check.findings import Rows, data_loss, notice, refusal
 from traceconv.model.columns import I64
-from traceconv.model.diagnostics import Code, Severity
+from traceconv.model.diagnostics import Code
 from traceconv.model.numbers import fits_int64, number_of, whole_of
 
-FLOW_NO_START = declare("check-json.flow_without_start", Severity.NOTICE, "a flow is continued, but was never started")
-FLOW_NO_END = declare("check-json.flow_without_end", Severity.NOTICE, "a flow is started, but never ends")
-FLOW_BACKWARD = declare(
-    "check-json.flow_backward",
-    Severity.DATA_LOSS,
-    "a flow ends before it starts, by time or place in the file: Perfetto does not draw it",
+FLOW_NO_START = notice("check-json.flow_without_start", "a flow is continued, but was never started")
+FLOW_NO_END = notice("check-json.flow_without_end", "a flow is started, but never ends")
+FLOW_BACKWARD = data_loss(
+    "check-json.flow_backward", "a flow ends before it starts, by time or place in the file: Perfetto does not draw it"
 )
-FLOW_REVERSED = declare(
+FLOW_REVERSED = notice(
     "check-json.flow_reversed",
-    Severity.NOTICE,
     "a flow leads to a slice that began earlier: viewers draw it in the other direction, from that slice",
 )
-FLOW_TWICE = declare(
-    "check-json.flow_started_twice", Severity.ERROR, "a flow id is started again; Perfetto counts that as an error"
-)
-FLOW_LOOSE = declare(
-    "check-json.flow_without_slice", Severity.DATA_LOSS, "a flow has no slice to attach to at its time on its thread"
-)
-FLOW_LATE = declare(
+FLOW_TWICE = refusal("check-json.flow_started_twice", "a flow id is started again; Perfetto counts that as an error")
+FLOW_LOOSE = data_loss("check-json.flow_without_slice", "a flow has no slice to attach to at its time on its thread")
+FLOW_LATE = notice(
     "check-json.flow_late",
-    Severity.NOTICE,
     "a flow has no slice at its time on its thread: Perfetto draws it at the one that was open last",
 )
 MAX_EXACT_INT = 2**53

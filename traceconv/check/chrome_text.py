@@ -20,8 +20,8 @@ import msgspec
 from jsonschema import Draft202012Validator, ValidationError
 from jsonschema.exceptions import best_match
 
-from traceconv.check.findings import declare
-from traceconv.model.diagnostics import Diagnostics, Severity
+from traceconv.check.findings import data_loss, notice, refusal
+from traceconv.model.diagnostics import Diagnostics
 from traceconv.model.numbers import whole
 
 
@@ -332,28 +332,24 @@ def _without_space(text: memoryview, end: int) -> int:
     return 0
 
 
-NOT_JSON = declare("check-json.not_json", Severity.ERROR, "the file is not valid JSON; most viewers refuse it")
-NOT_FINITE = declare("check-json.not_finite", Severity.ERROR, "NaN and Infinity are not JSON; viewers refuse the file")
-BOM = declare("check-json.bom", Severity.ERROR, "the file starts with a byte order mark; viewers refuse it")
-NOT_UTF8 = declare("check-json.not_utf8", Severity.NOTICE, "bytes that are not UTF-8 are shown as replacements")
-UNCLOSED = declare(
-    "check-json.unclosed_array",
-    Severity.NOTICE,
-    "the list of events is not closed, or a comma ends it; the format allows that",
+NOT_JSON = refusal("check-json.not_json", "the file is not valid JSON; most viewers refuse it")
+NOT_FINITE = refusal("check-json.not_finite", "NaN and Infinity are not JSON; viewers refuse the file")
+BOM = refusal("check-json.bom", "the file starts with a byte order mark; viewers refuse it")
+NOT_UTF8 = notice("check-json.not_utf8", "bytes that are not UTF-8 are shown as replacements")
+UNCLOSED = notice(
+    "check-json.unclosed_array", "the list of events is not closed, or a comma ends it; the format allows that"
 )
-RAW_DELETE = declare(
+RAW_DELETE = refusal(
     "check-json.raw_delete",
-    Severity.ERROR,
     "the character DEL (0x7f) in a text outside of the events: Perfetto refuses the file; write \\u007f",
 )
-LARGE_MEMBER = declare(
+LARGE_MEMBER = notice(
     "check-json.large_member",
-    Severity.NOTICE,
     "an event or a member beside the events has more than a megabyte: its large values were not checked",
 )
-SCHEMA = declare("check-json.schema", Severity.DATA_LOSS, "an event or member violates the Trace Event Format")
-LONE_SURROGATE = declare(
-    "check-json.lone_surrogate", Severity.ERROR, "half of a surrogate pair is not text; strict parsers refuse the file"
+SCHEMA = data_loss("check-json.schema", "an event or member violates the Trace Event Format")
+LONE_SURROGATE = refusal(
+    "check-json.lone_surrogate", "half of a surrogate pair is not text; strict parsers refuse the file"
 )
 _UTF8_STEP = 1 << 20
 _SURROGATES = re.compile(rb"\\\\|\\u[dD][89abAB]..\\u[dD][c-fC-F]..|(\\u[dD][89a-fA-F][0-9a-fA-F]{2})", re.DOTALL)

@@ -19,9 +19,19 @@ from traceconv.model.drawable import AtZero, BulkOfTimes, UnsureSlices
 Format = Literal["chrome-json", "pftrace"]
 
 
-def declare(name: str, severity: Severity, help: str) -> Code:
-    """Declare a finding of a check, with its effect in viewers. Raises ValueError if the name is taken."""
-    return register(Code(name, severity, help))
+def refusal(name: str, help: str) -> Code:
+    """Declare a finding with which viewers refuse a file, or count an error. Raises ValueError if the name is taken."""
+    return register(Code(name, Severity.ERROR, help))
+
+
+def data_loss(name: str, help: str) -> Code:
+    """Declare a finding with which a viewer shows less than the file holds, as `refusal`."""
+    return register(Code(name, Severity.DATA_LOSS, help))
+
+
+def notice(name: str, help: str) -> Code:
+    """Declare a finding with which viewers show all, as `refusal`."""
+    return register(Code(name, Severity.NOTICE, help))
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,9 +98,8 @@ def _worst_first(problems: list[Problem]) -> list[Problem]:
     return sorted(problems, key=lambda problem: -problem.severity)
 
 
-NEVER_SET = declare(
+NEVER_SET = data_loss(
     "check.never_set",
-    Severity.DATA_LOSS,
     "the time of an event was never set: its writer could not measure it, and left a 0, which viewers take for a time",
 )
 _UNENDED = -1
@@ -134,7 +143,8 @@ class Zeros:
         if ts > 0 or (ts < 0 and end != ts):
             self.time(ts, end)
         else:
-            number = self._categories.setdefault(_text(category), len(self._categories))
+            text = category.strip(b'"').decode("utf-8", "replace")
+            number = self._categories.setdefault(text, len(self._categories))
             for column, value in zip(self._slices, (ts, end, position, number), strict=True):
                 column.append(value)
 
@@ -176,10 +186,6 @@ class Zeros:
         if len(found) > KEPT_PLACES:
             diagnostics.add(NEVER_SET, count=len(found) - KEPT_PLACES)
         return found
-
-
-def _text(category: bytes) -> str:
-    return category.strip(b'"').decode("utf-8", "replace")
 
 
 _SOME = 1 << 14

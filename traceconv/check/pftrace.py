@@ -11,7 +11,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
 from typing import Any, BinaryIO, ClassVar
 
-from traceconv.check.findings import CheckReport, Zeros, declare, make_report
+from traceconv.check.findings import CheckReport, Zeros, data_loss, make_report, notice, refusal
 from traceconv.check.pftrace_fields import Decoder, Fields
 from traceconv.check.pftrace_tracks import Clocks, Tracks
 from traceconv.families.common.wire_reader import BadWire, Readable, read_packets
@@ -27,7 +27,6 @@ from traceconv.model.diagnostics import (
     SLICES,
     TRACKS,
     Diagnostics,
-    Severity,
 )
 from traceconv.model.drawable import MOST_CPUS
 
@@ -35,59 +34,35 @@ STATES = Counted("state", "states")
 LOGS = Counted("log", "logs")
 SEQUENCES = Counted("sequence", "sequences")
 
-TRUNCATED = declare(
-    "check-pftrace.truncated",
-    Severity.DATA_LOSS,
-    "the file ends inside a packet; viewers leave that out silently",
+TRUNCATED = data_loss("check-pftrace.truncated", "the file ends inside a packet; viewers leave that out silently")
+CORRUPT = refusal("check-pftrace.corrupt", "no packet where one must begin; viewers stop there")
+UNPACKED = refusal("check-pftrace.corrupt_compression", "compressed packets that cannot be unpacked")
+NOT_A_PACKET = refusal("check-pftrace.not_a_packet", "a packet cannot be decoded")
+PACKED_TWICE = data_loss("check-pftrace.packed_twice", "compressed packets inside of compressed packets are not read")
+UNKNOWN_FIELDS = notice("check-pftrace.unknown_fields", "fields that the protobuf definitions do not have")
+NO_SEQUENCE = data_loss(
+    "check-pftrace.no_sequence", "events, interned data and defaults of a packet without a sequence id are dropped"
 )
-CORRUPT = declare("check-pftrace.corrupt", Severity.ERROR, "no packet where one must begin; viewers stop there")
-UNPACKED = declare("check-pftrace.corrupt_compression", Severity.ERROR, "compressed packets that cannot be unpacked")
-NOT_A_PACKET = declare("check-pftrace.not_a_packet", Severity.ERROR, "a packet cannot be decoded")
-PACKED_TWICE = declare(
-    "check-pftrace.packed_twice", Severity.DATA_LOSS, "compressed packets inside of compressed packets are not read"
-)
-UNKNOWN_FIELDS = declare(
-    "check-pftrace.unknown_fields", Severity.NOTICE, "fields that the protobuf definitions do not have"
-)
-NO_SEQUENCE = declare(
-    "check-pftrace.no_sequence",
-    Severity.DATA_LOSS,
-    "events, interned data and defaults of a packet without a sequence id are dropped",
-)
-NOT_CLEARED = declare(
+NOT_CLEARED = data_loss(
     "check-pftrace.not_cleared",
-    Severity.DATA_LOSS,
     "a packet needs incremental state that its sequence never started (flag 1); it is dropped",
 )
-NOT_INTERNED = declare(
-    "check-pftrace.not_interned", Severity.DATA_LOSS, "an interned id is used that its sequence has not defined"
-)
-INTERNED_ZERO = declare("check-pftrace.interned_zero", Severity.DATA_LOSS, "interned ids start at 1")
-INTERNED_CHANGED = declare(
-    "check-pftrace.interned_changed", Severity.DATA_LOSS, "an interned id is defined again as something else"
-)
-TIME_RANGE = declare(
-    "check-pftrace.time_range", Severity.DATA_LOSS, "a time that is negative as int64 or on the timeline is dropped"
-)
-NO_TIME = declare("check-pftrace.no_time", Severity.DATA_LOSS, "an event without a timestamp is dropped")
-NO_TRACK = declare("check-pftrace.no_track", Severity.NOTICE, "an event without a track goes to a default track")
-NO_TYPE = declare("check-pftrace.no_type", Severity.DATA_LOSS, "an event without a type is not shown")
-NO_NAME = declare("check-pftrace.no_name", Severity.NOTICE, "a slice or instant without a name")
-NO_VALUE = declare("check-pftrace.no_value", Severity.DATA_LOSS, "a counter event without a value is not shown")
-EXTRA_VALUES = declare(
+NOT_INTERNED = data_loss("check-pftrace.not_interned", "an interned id is used that its sequence has not defined")
+INTERNED_ZERO = data_loss("check-pftrace.interned_zero", "interned ids start at 1")
+INTERNED_CHANGED = data_loss("check-pftrace.interned_changed", "an interned id is defined again as something else")
+TIME_RANGE = data_loss("check-pftrace.time_range", "a time that is negative as int64 or on the timeline is dropped")
+NO_TIME = data_loss("check-pftrace.no_time", "an event without a timestamp is dropped")
+NO_TRACK = notice("check-pftrace.no_track", "an event without a track goes to a default track")
+NO_TYPE = data_loss("check-pftrace.no_type", "an event without a type is not shown")
+NO_NAME = notice("check-pftrace.no_name", "a slice or instant without a name")
+NO_VALUE = data_loss("check-pftrace.no_value", "a counter event without a value is not shown")
+EXTRA_VALUES = data_loss(
     "check-pftrace.extra_values",
-    Severity.DATA_LOSS,
     "an event with more than 8 extra counter values, or without a track for each, vanishes",
 )
-CPU_RANGE = declare(
-    "check-pftrace.cpu_range",
-    Severity.ERROR,
-    f"a sample on a CPU from {MOST_CPUS:,} on: viewers abort",
-)
-FLOW_ALONE = declare("check-pftrace.flow_alone", Severity.NOTICE, "a flow with only one event is not drawn")
-FLOW_NO_START = declare(
-    "check-pftrace.flow_without_start", Severity.NOTICE, "a flow ends, but no earlier event started it"
-)
+CPU_RANGE = refusal("check-pftrace.cpu_range", f"a sample on a CPU from {MOST_CPUS:,} on: viewers abort")
+FLOW_ALONE = notice("check-pftrace.flow_alone", "a flow with only one event is not drawn")
+FLOW_NO_START = notice("check-pftrace.flow_without_start", "a flow ends, but no earlier event started it")
 
 _CLEARED, _NEEDS = 1, 2
 _BEGIN, _END, _INSTANT, _COUNTER, _STATE = 1, 2, 3, 4, 5
@@ -149,11 +124,7 @@ def _packets(file: Readable, diagnostics: Diagnostics, empty: Callable[[int], No
 
 
 class _Inflating:
-    """A readable stream of the content of `compressed_packets`, since a small file may unpack to a huge one.
-
-    Attributes:
-        error: the reason why unpacking ended early; "" if it did not.
-    """
+    """A readable stream of the content of `compressed_packets`, since a small file may unpack to a huge one."""
 
     def __init__(self, compressed: bytes, unpacked: Unpacked) -> None:
         self._fed, self._count = compressed, unpacked
@@ -199,12 +170,7 @@ class _Checker:
         self._position += count
 
     def packet(self, data: bytes, unpacked: bool = False) -> None:
-        """Check one packet and keep its rows.
-
-        Args:
-            data: the message without its frame.
-            unpacked: whether it is from compressed packets, which must not be nested.
-        """
+        """Check one packet and keep its rows."""
         self._position += 1
         self._decoder.unknown = False
         try:

@@ -33,16 +33,12 @@ _WIRE_TYPES = {
 }
 
 
-def _uint32(value: int) -> int:
-    return value & _MAX_UINT32
-
-
 def _int32(value: int) -> int:
     return (value & _MAX_UINT32 ^ 1 << 31) - (1 << 31)
 
 
 # The conversion of large varints. Other values stay undecoded, since they are not used as numbers.
-_LARGE: dict[str, Callable[[int], int]] = {"uint32": _uint32, "int32": _int32}
+_LARGE: dict[str, Callable[[int], int]] = {"uint32": lambda value: value & _MAX_UINT32, "int32": _int32}
 
 
 def _numbers(ranges: str) -> Iterator[int]:
@@ -53,17 +49,7 @@ def _numbers(ranges: str) -> Iterator[int]:
 
 
 class _Field(NamedTuple):
-    """The type of a field.
-
-    Attributes:
-        name: its name, or its number as text.
-        repeated: whether it is repeated.
-        oneof: the name of its oneof, or "".
-        message: the name of its message type, or "".
-        values: the numbers of its enum.
-        large: the conversion of large numbers.
-        packed: the wire type of packed numbers.
-    """
+    """The type of a field."""
 
     name: str
     repeated: bool

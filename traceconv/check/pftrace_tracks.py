@@ -7,28 +7,23 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from traceconv.check.findings import Zeros, declare
+from traceconv.check.findings import Zeros, data_loss, notice, refusal
 from traceconv.check.pftrace_fields import Fields
 from traceconv.model.columns import I64
-from traceconv.model.diagnostics import Code, Diagnostics, Severity
+from traceconv.model.diagnostics import Code, Diagnostics
 from traceconv.model.drawable import FAR_NS, AtZero
 
-UNKNOWN_CLOCK = declare(
-    "check-pftrace.unknown_clock", Severity.DATA_LOSS, "no earlier snapshot relates the clock to the timeline"
-)
+UNKNOWN_CLOCK = data_loss("check-pftrace.unknown_clock", "no earlier snapshot relates the clock to the timeline")
 
-CLOCK_TWICE = declare(
-    "check-pftrace.clock_twice", Severity.ERROR, "a snapshot reads one clock twice: Perfetto does not use the snapshot"
+CLOCK_TWICE = refusal(
+    "check-pftrace.clock_twice", "a snapshot reads one clock twice: Perfetto does not use the snapshot"
 )
-TIMELINE_BACK = declare(
+TIMELINE_BACK = refusal(
     "check-pftrace.timeline_back",
-    Severity.ERROR,
     "the clock of the timeline reads less than in an earlier snapshot: Perfetto does not use the snapshot",
 )
-CLOCK_BACK = declare(
-    "check-pftrace.clock_back",
-    Severity.DATA_LOSS,
-    "an event on a clock that read less than in an earlier snapshot is dropped",
+CLOCK_BACK = data_loss(
+    "check-pftrace.clock_back", "an event on a clock that read less than in an earlier snapshot is dropped"
 )
 
 BOOTTIME = 6
@@ -114,22 +109,16 @@ def _clock(clock_id: int, sequence: int) -> Clock:
     return clock_id, sequence if clock_id in _SEQUENCE_CLOCKS else 0
 
 
-END_ALONE = declare("check-pftrace.end_without_begin", Severity.DATA_LOSS, "an end finds no open slice on its track")
-END_CROSSES = declare(
-    "check-pftrace.end_crosses",
-    Severity.DATA_LOSS,
-    "a named end closes a slice that is not the innermost; Perfetto cuts the slices inside",
+END_ALONE = data_loss("check-pftrace.end_without_begin", "an end finds no open slice on its track")
+END_CROSSES = data_loss(
+    "check-pftrace.end_crosses", "a named end closes a slice that is not the innermost; Perfetto cuts the slices inside"
 )
-END_EARLY = declare("check-pftrace.end_before_begin", Severity.DATA_LOSS, "a slice ends before it begins")
-NOT_CLOSED = declare("check-pftrace.not_closed", Severity.DATA_LOSS, 'a slice is shown as "did not end"')
-TOO_DEEP = declare("check-pftrace.too_deep", Severity.DATA_LOSS, "below 512 levels Perfetto loses slices or their ends")
-UNSORTED = declare(
-    "check-pftrace.unsorted", Severity.NOTICE, "times on a track go back; viewers sort, which reads the file twice"
-)
-ORDER_MATTERS = declare(
-    "check-pftrace.order_matters",
-    Severity.NOTICE,
-    "sorted by time, as in Perfetto, starts and ends pair differently than in the file",
+END_EARLY = data_loss("check-pftrace.end_before_begin", "a slice ends before it begins")
+NOT_CLOSED = data_loss("check-pftrace.not_closed", 'a slice is shown as "did not end"')
+TOO_DEEP = data_loss("check-pftrace.too_deep", "below 512 levels Perfetto loses slices or their ends")
+UNSORTED = notice("check-pftrace.unsorted", "times on a track go back; viewers sort, which reads the file twice")
+ORDER_MATTERS = notice(
+    "check-pftrace.order_matters", "sorted by time, as in Perfetto, starts and ends pair differently than in the file"
 )
 
 _MAX_DEPTH = 512
@@ -228,39 +217,27 @@ class Edges:
         return None
 
 
-NO_UUID = declare("check-pftrace.no_uuid", Severity.DATA_LOSS, "a track without a uuid is not shown")
-UNDECLARED = declare(
+NO_UUID = data_loss("check-pftrace.no_uuid", "a track without a uuid is not shown")
+UNDECLARED = data_loss(
     "check-pftrace.undeclared_track",
-    Severity.DATA_LOSS,
     "events on a track that nothing declares are shown on a row named after the first of them; values are lost",
 )
-LATE = declare("check-pftrace.late_track", Severity.NOTICE, "a track is declared after its first event")
-NO_PARENT = declare(
-    "check-pftrace.no_parent", Severity.DATA_LOSS, "the parent of a track is not declared; the track is not shown"
+LATE = notice("check-pftrace.late_track", "a track is declared after its first event")
+NO_PARENT = data_loss("check-pftrace.no_parent", "the parent of a track is not declared; the track is not shown")
+LOOP = data_loss("check-pftrace.track_loop", "tracks are their own ancestors or nest above 100 levels")
+CONFLICT = data_loss(
+    "check-pftrace.track_conflict", "one uuid is declared for two different tracks; all events land on one of them"
 )
-LOOP = declare(
-    "check-pftrace.track_loop", Severity.DATA_LOSS, "tracks are their own ancestors or nest above 100 levels"
+PID_REUSED = data_loss("check-pftrace.pid_reused", "two tracks claim one pid; threads land under the later process")
+TID_REUSED = data_loss("check-pftrace.tid_reused", "two tracks claim one thread")
+ID_ZERO = data_loss("check-pftrace.id_zero", "pid or tid 0 stands for the idle task in a viewer")
+NO_PROCESS = notice("check-pftrace.no_process", "the process of a thread is not declared")
+ON_COUNTER = data_loss("check-pftrace.slice_on_counter", "slices and instants are not shown on a counter track")
+NOT_COUNTER = data_loss(
+    "check-pftrace.not_a_counter", "a value is not shown on a track that is not declared as counter"
 )
-CONFLICT = declare(
-    "check-pftrace.track_conflict",
-    Severity.DATA_LOSS,
-    "one uuid is declared for two different tracks; all events land on one of them",
-)
-PID_REUSED = declare(
-    "check-pftrace.pid_reused", Severity.DATA_LOSS, "two tracks claim one pid; threads land under the later process"
-)
-TID_REUSED = declare("check-pftrace.tid_reused", Severity.DATA_LOSS, "two tracks claim one thread")
-ID_ZERO = declare("check-pftrace.id_zero", Severity.DATA_LOSS, "pid or tid 0 stands for the idle task in a viewer")
-NO_PROCESS = declare("check-pftrace.no_process", Severity.NOTICE, "the process of a thread is not declared")
-ON_COUNTER = declare(
-    "check-pftrace.slice_on_counter", Severity.DATA_LOSS, "slices and instants are not shown on a counter track"
-)
-NOT_COUNTER = declare(
-    "check-pftrace.not_a_counter", Severity.DATA_LOSS, "a value is not shown on a track that is not declared as counter"
-)
-MERGED = declare(
+MERGED = data_loss(
     "check-pftrace.merged_tracks",
-    Severity.DATA_LOSS,
     "tracks of different names have one sibling_merge_key: Perfetto draws them, and what is below them, as one",
 )
 

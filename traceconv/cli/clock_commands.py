@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from types import FrameType
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -84,16 +85,12 @@ def clocks() -> list[Clock]:
         with contextlib.suppress(OSError):
             if number is not None:
                 resolution = max(round(time.clock_getres(number) * 1e9), 1)
-                available.append(Clock(name, _reader(number), resolution))
+                available.append(Clock(name, partial(time.clock_gettime_ns, number), resolution))
     for name, read in _PYTHON.items():
         info = time.get_clock_info(name)
         if not available or available[0].name == "monotonic" or name == "perf_counter":
             available.append(Clock(name, read, max(round(info.resolution * 1e9), 1), info.implementation))
     return available
-
-
-def _reader(number: int) -> Callable[[], int]:
-    return lambda: time.clock_gettime_ns(number)
 
 
 def take_readings(known: Sequence[Clock], tries: int = _TRIES) -> list[dict[str, Any]]:
@@ -154,7 +151,7 @@ def record(command: Sequence[str]) -> tuple[dict[str, Any], int]:
     if not command:
         return content, 0
     about: dict[str, Any] = {
-        "argv": [_text(word) for word in command],
+        "argv": [os.fsencode(word).decode("utf-8", "replace") for word in command],
         "clock": known[0].name,
         "start_ns": known[0].read(),
     }
@@ -163,11 +160,6 @@ def record(command: Sequence[str]) -> tuple[dict[str, Any], int]:
     content["readings"] += take_readings(known)
     content["command"] = about
     return content, status
-
-
-def _text(word: str) -> str:
-    """Return an argument of a command line as text; bytes that are not UTF-8 are replaced."""
-    return os.fsencode(word).decode("utf-8", "replace")
 
 
 def _run(command: Sequence[str]) -> tuple[int | None, int]:
@@ -203,17 +195,14 @@ def _signals() -> Iterator[Callable[[subprocess.Popen[bytes]], None]]:
         for number in early:
             process.send_signal(number)
 
-    before = {number: signal.signal(number, handle) for number in _FORWARDED if _can_be_handled(number)}
+    # The command ignores those that are ignored already, as under nohup.
+    handled = [number for number in _FORWARDED if signal.getsignal(number) not in (signal.SIG_IGN, None)]
+    before = {number: signal.signal(number, handle) for number in handled}
     try:
         yield forward_to
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-
-
-def _can_be_handled(number: int) -> bool:
-    """Return whether the signal is not ignored already, as under nohup: then the command ignores it as well."""
-    return signal.getsignal(number) not in (signal.SIG_IGN, None)
 
 
 def _in_foreground() -> bool:
@@ -425,7 +414,7 @@ def anchor_command(ctx: click.Context, command: tuple[str, ...], output: str | N
         print_error(_not_run(command[0], status))
         ctx.exit(status)
     try:
-        _write(target, content, force)
+        write_output(target, lambda sink: sink.write(as_json(content).encode()), binary=False, force=force)
     except TraceconvError as error:  # the command is done all the same
         print_error(error)
         ctx.exit(status or error.exit_code)
@@ -441,7 +430,3 @@ def _not_run(program: str, status: int) -> TraceconvError:
     if status == NOT_FOUND:
         return UsageError(f"{program}: no such program", hint="for shell built-ins use: -- sh -c 'COMMAND'")
     return UsageError(f"{program}: is not executable", hint="a script needs chmod +x, or its interpreter")
-
-
-def _write(target: str, content: dict[str, object], force: bool) -> None:
-    write_output(target, lambda sink: sink.write(as_json(content).encode()), binary=False, force=force)

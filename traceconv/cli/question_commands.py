@@ -85,15 +85,7 @@ def _questions(
 
 @dataclass(frozen=True, slots=True)
 class _Shown:
-    """How tables are printed, and where.
-
-    Attributes:
-        form: one of RENDERERS.
-        details: whether text and Markdown have all columns.
-        rows: the most of a table; 0 for all.
-        path: of the output, "-" for standard output.
-        force: whether it may exist.
-    """
+    """How tables are printed, and where."""
 
     form: str
     details: bool

@@ -127,7 +127,7 @@ def output_named(output: Output, files: Sequence[str], reports: Sequence[str] = 
         ending = writer_named(output.to or "perfetto").suffixes[0]
         output = replace(output, path=default_name(files, ending) if sys.stdout.isatty() else "-")
     if ".." in output.trim:
-        from traceconv.answers.windows import check_trim
+        from traceconv.answers.selection import check_trim
 
         check_trim(output.trim, files)
     check_all_there(files)

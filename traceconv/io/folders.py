@@ -277,13 +277,7 @@ def _leads_out(name: str) -> bool:
 
 
 def _copy(stream: IO[bytes], target: str, counted: Unpacked) -> None:
-    """Copy a stream to a new file.
-
-    Raises:
-        InputError: the archive unpacks to more than allowed.
-        OutputError: the disk is full.
-        OSError: the file cannot be created, or the archive cannot be read.
-    """
+    """Copy a stream to a new file."""
     Path(target).parent.mkdir(parents=True, exist_ok=True)
     with open(target, "xb") as file:
         while data := stream.read(_COPIED):

@@ -67,12 +67,7 @@ class _Chunk(NamedTuple):
 
 
 class _Parted:
-    """The lines of a log, separated by writer in one pass.
-
-    Args:
-        whole: the log.
-        mark: the pattern of the prefix; its group is the name of the writer.
-    """
+    """The lines of a log, separated by writer in one pass."""
 
     def __init__(self, whole: Source, mark: re.Pattern[bytes]) -> None:
         self._whole, self._mark = whole, mark
@@ -116,11 +111,7 @@ class _Parted:
 
 
 def _texts_of_writers(whole: Source, mark: re.Pattern[bytes]) -> Iterator[tuple[int, int, bytes, bytes]]:
-    """Yield the lines of a log, each line with a prefix together with those behind it without one.
-
-    Yields:
-        The number of the first line, the number of lines, their writer, and their text.
-    """
+    """Yield the lines of a log, each with those behind it without a prefix: first number, count, writer, text."""
     writer, number = b"", 1
     marks = re.compile(b"^" + mark.pattern, re.MULTILINE)
     for chunk in whole.chunks():
@@ -233,11 +224,7 @@ def _streams(source: Source, marks: tuple[re.Pattern[bytes], ...]) -> list[Strea
 
 
 def _names(source: Source, mark: re.Pattern[bytes], sure: int) -> list[bytes] | None:
-    """Return the writers in order of appearance; None if there are too many of them for the number of lines.
-
-    Args:
-        sure: up to this many writers are never too many.
-    """
+    """Return the writers in order of appearance; None if there are too many of them for the number of lines."""
     names: dict[bytes, None] = {}
     count = 0
     marks = re.compile(b"^" + mark.pattern, re.MULTILINE)

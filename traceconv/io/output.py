@@ -246,9 +246,6 @@ def _to_new_file(path: Path, write: Callable[[BinaryIO], Result], mode: int, for
     """Write a temporary file beside the target, flush it to disk, then rename it: a reader never sees half a trace.
 
     A symbolic link stays: its target is replaced.
-
-    Raises:
-        UsageError: without force, a file of that name has appeared; it is not changed.
     """
     final = os.path.realpath(path)
     try:
@@ -316,11 +313,7 @@ def write_folder(target: str, write: Callable[[Path], Iterable[str]], *, force: 
 
 
 def _take_free_name(temporary: str, final: str) -> None:
-    """Give a file a name that must be free; its other name may stay.
-
-    Raises:
-        FileExistsError: the name is not free.
-    """
+    """Give a file a name that must be free; its other name may stay."""
     try:
         os.link(temporary, final)
     except OSError as error:

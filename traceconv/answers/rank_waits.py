@@ -223,15 +223,7 @@ def _in_window(matched: Matched, table: SliceTable) -> Matched:
 
 
 class _Judged(Struct, frozen=True):
-    """The results for each collective.
-
-    Attributes:
-        waited: the waits of its ranks.
-        missing: the ranks of the group of each collective without a record.
-        unknown: the reason why the last rank is not known, "" if it is.
-        inputs: the inputs with records of collectives, with a partner or without.
-        alone: the number of records of each rank without a certain partner.
-    """
+    """The results for each collective."""
 
     waited: Waits
     missing: list[set[int]]
