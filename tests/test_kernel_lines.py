@@ -21,7 +21,7 @@ from tests.kernels import using, variants
 from traceconv.api import read
 from traceconv.errors import TraceconvError
 from traceconv.families.onednn import verbose as _onednn_verbose
-from traceconv.families.perf import events as _perf_events
+from traceconv.families.perf import samples as _perf_events
 from traceconv.io import source
 from traceconv.model.trace import TABLES, Trace
 

@@ -17,8 +17,8 @@ from traceconv.api import read
 from traceconv.errors import MalformedInput, TraceconvError
 from traceconv.families.nvprof import activities as cbids
 from traceconv.families.nvprof.activities import DAMAGED
+from traceconv.families.nvprof.console import MOVED_START
 from traceconv.families.nvprof.printed import cells_of, header_of, time_ns, value_of
-from traceconv.families.nvprof.text import MOVED_START
 from traceconv.families.nvprof.work import metric_value
 from traceconv.families.registry import identify
 from traceconv.io.source import Source

@@ -34,15 +34,15 @@ BOUNDED = {
     "traceconv.families.furiosa_table:_PANDAS": 1000,
     "traceconv.families.chrome.document:_LAST_FUNCTION": 4096,
     "traceconv.families.vtune.external:_HOST": 4096,
-    "traceconv.families.perf.events:_LATE_FRAME": 4096,
+    "traceconv.families.perf.samples:_LATE_FRAME": 4096,
 }
 #: The methods of patterns that are called under another name.
 USED = {
     "traceconv.families.chrome.event:_ENDS_KEY": {"match"},
     "traceconv.families.chrome.event:_ENDS_ELEMENT": {"match"},
     "traceconv.families.chrome.event:_ENDS_MEMBER": {"match"},
-    "traceconv.families.nvprof.text:_CORRELATION": {"fullmatch"},
-    "traceconv.families.nvprof.text:_LAUNCH": {"fullmatch"},
+    "traceconv.families.nvprof.console:_CORRELATION": {"fullmatch"},
+    "traceconv.families.nvprof.console:_LAUNCH": {"fullmatch"},
     "traceconv.io.log_collectors:_WRITERS": {"match"},
     "traceconv.families.pytorch.table:_MEMORY": {"fullmatch"},
     "traceconv.families.pytorch.table:_TIME": {"fullmatch"},

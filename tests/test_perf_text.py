@@ -14,11 +14,11 @@ from tests.kernels import using
 from traceconv import kernel
 from traceconv.api import identify, read
 from traceconv.errors import InputError, MalformedInput, UnrecognizedFormat, UsageError
-from traceconv.families.perf import events as text
+from traceconv.families.perf import samples as text
 from traceconv.families.perf import script as perf_script
 from traceconv.families.perf import stat
-from traceconv.families.perf.events import NO_STACK, PerfTracks, Task, state_name
 from traceconv.families.perf.header import PERF_CLOCK, Header
+from traceconv.families.perf.samples import NO_STACK, PerfTracks, Task, state_name
 from traceconv.families.registry import Certainty, importer_class
 from traceconv.io.source import Source
 from traceconv.model.builder import Builder

@@ -14,7 +14,7 @@ from traceconv.align import align
 from traceconv.api import read
 from traceconv.errors import MalformedInput, UnrecognizedFormat
 from traceconv.families.common.text_tables import OpenTables, text_of_line
-from traceconv.families.mxnet.table import row_of
+from traceconv.families.mxnet.aggregates import row_of
 from traceconv.families.pytorch.table import cell
 from traceconv.merging.traces import merge_traces
 from traceconv.model.numbers import number_of

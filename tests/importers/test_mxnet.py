@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from traceconv.families.mxnet.profile import Mxnet, operator_name
+from traceconv.families.mxnet.profile_json import Mxnet, operator_name
 from traceconv.families.registry import Certainty, configure, identify
 from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder

@@ -27,21 +27,21 @@ FORMATS = {
         ),
     ),
     "mxnet": (
-        "mxnet.profile:Mxnet",
+        "mxnet.profile_json:Mxnet",
         Signature(
             '"cpu/ | "gpu/ | "cpu pinned/ | "cpu shared/ | 3060606181218273969 | 849786139768988538 | "operator" | '
             '"custom operator" | "mxnet_c_api" | "device storage" | "category"'
         ),
     ),
     "mxnet-table": (
-        "mxnet.table:MxnetTable",
+        "mxnet.aggregates:MxnetTable",
         Signature('profile statistics | "count" & "total" | "count" & "min" | "count" & "avg"'),
     ),
     "nsight-compute": ("nsight.compute:NsightCompute", Signature("kernel name | ==prof== | ==warning== | ==error==")),
     "nsight-systems": ("nsight.systems:NsightSystems", Signature("stringids")),
     "nvprof": ("nvprof.database:NvprofSqlite", Signature("cupti_activity_kind_")),
     "nvprof-text": (
-        "nvprof.text:NvprofText",
+        "nvprof.console:NvprofText",
         Signature("nvprof is profiling | time(%) | invocations", rb'(?m)^[\s"]*start["\s]'),
     ),
     "onednn-verbose": ("onednn.verbose:OnednnVerbose", Signature("_verbose,")),

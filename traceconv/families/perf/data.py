@@ -51,9 +51,9 @@ from traceconv.families.perf.container import (
     state_letters,
     text_of,
 )
-from traceconv.families.perf.events import NO_STACK, PerfTracks, Place, Task, task_in
 from traceconv.families.perf.header import LINE_UP, NO_CPU_HELP, PERF_CLOCK, PERF_MARKS, is_possible_pair, marks_of_perf
 from traceconv.families.perf.header import Header as PrintedHeader
+from traceconv.families.perf.samples import NO_STACK, PerfTracks, Place, Task, task_in
 from traceconv.io import progress
 from traceconv.io.limits import Unpacked
 from traceconv.io.shown import Counted

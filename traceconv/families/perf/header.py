@@ -47,7 +47,7 @@ from traceconv.families.common.text_lines import TextLines
 from traceconv.families.identification import Signature
 from traceconv.families.importer import Importer, Match
 from traceconv.families.perf.container import SINCE_BOOT, latest_ns, state_letters
-from traceconv.families.perf.events import NO_STACK, PerfTracks, Place, task_in
+from traceconv.families.perf.samples import NO_STACK, PerfTracks, Place, task_in
 from traceconv.io.shown import Counted
 from traceconv.io.source import CHUNK_BYTES, Head, Source
 from traceconv.model.builder import Builder

@@ -42,7 +42,18 @@ from traceconv.families.common.local_time import is_moment, local_ns, local_time
 from traceconv.families.common.text_lines import TextLines
 from traceconv.families.identification import Signature
 from traceconv.families.importer import Importer, Match, option
-from traceconv.families.perf.events import (
+from traceconv.families.perf.header import (
+    CLOCK_NAMES,
+    LINE_UP,
+    NO_CPU_HELP,
+    PAIR_BOUND_NS,
+    PERF_CLOCK,
+    PERF_MARKS,
+    Header,
+    begins_header,
+    marks_of_perf,
+)
+from traceconv.families.perf.samples import (
     EVENT,
     SOURCE_LINE,
     TIME,
@@ -60,17 +71,6 @@ from traceconv.families.perf.events import (
     may_be_frame,
     switch_of,
     woken_task,
-)
-from traceconv.families.perf.header import (
-    CLOCK_NAMES,
-    LINE_UP,
-    NO_CPU_HELP,
-    PAIR_BOUND_NS,
-    PERF_CLOCK,
-    PERF_MARKS,
-    Header,
-    begins_header,
-    marks_of_perf,
 )
 from traceconv.io.shown import Counted
 from traceconv.io.source import Head, Source

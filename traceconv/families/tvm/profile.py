@@ -29,9 +29,9 @@ import msgspec
 
 from traceconv.families.identification import Signature
 from traceconv.families.importer import Importer, Match
-from traceconv.families.tvm import report as reports
+from traceconv.families.tvm import report_forms as reports
 from traceconv.families.tvm import text
-from traceconv.families.tvm.report import COUNT, DEVICE, DURATION, NAME, PERCENT, Call, Cell, Report
+from traceconv.families.tvm.report_forms import COUNT, DEVICE, DURATION, NAME, PERCENT, Call, Cell, Report
 from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import ClockDomain, Run, Zero
