@@ -390,7 +390,7 @@ MUTANTS: Sequence[Mutant] = (
     Mutant("answers.operations:_outermost", all_of(2), SECTIONS),
     Mutant("answers.operations:steps", changed(rows=[]), SECTIONS),
     Mutant("answers.summaries:memory", changed(rows=[]), ("tests/answers/test_memory.py",)),
-    Mutant("answers.devices:device", changed(rows=[]), SECTIONS),
+    Mutant("answers.device_time:device", changed(rows=[]), SECTIONS),
     Mutant("answers.operations:primitives", changed(rows=[]), ("tests/answers/test_primitives.py",)),
     Mutant("answers.summaries:logs", changed(rows=[]), ("tests/answers/test_logs.py",)),
 )

@@ -17,7 +17,7 @@ from tests import make_nsight, oracle
 from tests.golden import ROOT
 from tests.make_perfetto import MONOTONIC, Packets, snapshot
 from tests.make_xplane import START, Plane
-from traceconv.answers.devices import device
+from traceconv.answers.device_time import device
 from traceconv.answers.slice_tables import SliceTable
 from traceconv.check import check_file
 from traceconv.io.spill import Memory

@@ -20,7 +20,7 @@ from tests.answers.test_totals import OWN
 from tests.golden import ROOT
 from traceconv.align.receipt import Aligned
 from traceconv.answers import Questions, answers
-from traceconv.answers.devices import device
+from traceconv.answers.device_time import device
 from traceconv.answers.layers import Costs, layers
 from traceconv.answers.section import Section, Window
 from traceconv.answers.selection import cut, window_of

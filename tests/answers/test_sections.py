@@ -26,7 +26,7 @@ from traceconv.align.inputs import Policy
 from traceconv.align.receipt import Aligned
 from traceconv.answers import SECTION_OF, SECTIONS, Questions, answers
 from traceconv.answers.attribution import launches
-from traceconv.answers.devices import device
+from traceconv.answers.device_time import device
 from traceconv.answers.operations import operations, steps
 from traceconv.answers.render import page, text
 from traceconv.answers.section import Column, Section, Unit, shown_cell
@@ -791,7 +791,7 @@ class Elements(np.ndarray[Any, Any]):
 def test_queues_are_read_once_each(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A row for each queue looks at its own work, not at that of all queues, hundreds of times as much."""
     at = {"ph": "X", "cat": "kernel", "name": "k", "dur": 3}
-    module = importlib.import_module("traceconv.answers.devices")
+    module = importlib.import_module("traceconv.answers.device_time")
     work = module._work
 
     def counting(table: SliceTable) -> Any:

@@ -11,7 +11,7 @@ from functools import cached_property
 
 from traceconv.align.receipt import Aligned, warned
 from traceconv.answers.attributed import stacks
-from traceconv.answers.devices import DISPATCH_LIMIT, device
+from traceconv.answers.device_time import DISPATCH_LIMIT, device
 from traceconv.answers.layers import Costs, layers
 from traceconv.answers.operations import check_key, columns_of, operations, primitives, step_pattern, steps
 from traceconv.answers.rank_waits import notes_of_merged, ranks
