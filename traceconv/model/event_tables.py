@@ -137,7 +137,7 @@ class Marks:
 def _pair(order: I64, track: I32, is_begin: npt.NDArray[np.uint8], name: I32) -> tuple[I64, I64]:
     """Pair each end with the innermost open start of its name, or else with the innermost one; see `Marks.pairs`.
 
-    The rows of `order` are those of the other columns, by track and time.
+    The rows of `order` are those of the other columns, by track and time. This is the specification of the kernel.
     """
     begins, ends, track_before = array("q"), array("q"), -1
     # The stack of open slices, outermost first: their rows (-1 for one that ended before those inside of it), their

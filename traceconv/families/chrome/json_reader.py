@@ -277,7 +277,7 @@ class ChromeReader:
         yield from self._all_batches()
 
     def batches(self) -> Iterator[list[Event]]:
-        """Yield the events in lists, in file order.
+        """Yield the events in lists, in file order; the specification of the kernel.
 
         The balance counts them as read. A list is valid until the next one.
 

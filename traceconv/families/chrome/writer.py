@@ -245,7 +245,7 @@ class _Writing:
         yield lines[at:]
 
     def _texts(self, ts: I64, table: U8, row: I64) -> list[bytes]:
-        """Return the lines of events, each with a comma and a line break before it."""
+        """Return the lines of events, each behind a comma and a line break; the specification of the kernel."""
         makers = (self._slices, self._flows, self._instants, self._counters, self._samples, self._logs)
         times = [_micros(ns) for ns in ts.tolist()]
         lines = [b""] * len(times)

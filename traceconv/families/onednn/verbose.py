@@ -392,7 +392,7 @@ class _Reader:
     def read(self, source: Source) -> None:
         if kernel.module("lines") is not None and source.is_whole:
             self._read_chunks(source)
-        else:
+        else:  # the specification of the kernel
             for numbers, texts in source.batches():
                 for number, text in zip(numbers, texts, strict=True):
                     self._line(number, text)

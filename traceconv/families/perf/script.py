@@ -198,7 +198,7 @@ class _Reader:
         number = 0
         if kernel.module("lines") is not None and source.is_whole and not self._delta:
             number = self._read_chunks(source)
-        else:
+        else:  # the specification of the kernel
             for number, line in TextLines(self._out).read(source, keep_ends=True):
                 frame = self._frames.get(line) if line[:1] == b"\t" else None
                 if frame is not None and self._event is not None:

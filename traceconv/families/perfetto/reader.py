@@ -394,7 +394,7 @@ class PacketReader:
             self._touched.clear()
 
     def _read_all(self, packets: Generator[bytes, None, Damage | None]) -> Damage | None:
-        """Read all packets without the kernel."""
+        """Read all packets without the kernel; the specification of it."""
         while True:
             try:
                 packet = next(packets)

@@ -300,6 +300,7 @@ class _Writing:
     # -- events without the kernel ------------------------------------------------------------------------------
 
     def _in_python(self, order: FileOrder, samples: Iterator[tuple[int, bytes]]) -> list[bytes]:
+        """Return the packets of a block in its order; the specification of the kernel."""
         packets = [b""] * len(order.ts)
         for place, packet in samples:
             packets[place] = packet
