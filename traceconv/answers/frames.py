@@ -36,11 +36,7 @@ _NOT_ALIGNED = Aligned()
 
 
 class Frame(Tabular):
-    """One table of a trace, built on first use.
-
-    Attributes:
-        name: the name of the table.
-    """
+    """One table of a trace, built on first use."""
 
     def __init__(self, name: str, build: Callable[[], pyarrow.Table]) -> None:
         self.name = name
@@ -148,12 +144,6 @@ class _Builder:
         return needed("pyarrow", "arrow")
 
     @cached_property
-    def start(self) -> int:
-        """Return the first time of the trace, ns on its clock."""
-        span = self.trace.span()
-        return span[0] if span else 0
-
-    @cached_property
     def _metadata(self) -> dict[str, str]:
         from traceconv import __version__
 
@@ -162,7 +152,7 @@ class _Builder:
         return {
             "traceconv.schema": SCHEMA_VERSION,
             "traceconv.version": __version__,
-            "traceconv.start_ns": str(self.start),
+            "traceconv.start_ns": str(self.table.start),
             "traceconv.inputs": msgspec.json.encode(inputs).decode(),
             "traceconv.clocks": msgspec.json.encode(clocks).decode(),
         }
@@ -353,7 +343,7 @@ def _tracks(of: _Builder) -> Columns:
 def _slices(of: _Builder) -> Columns:
     slices, nesting = of.trace.slices, of.table.nesting
     return {
-        "start_ns": slices.ts - of.start,
+        "start_ns": slices.ts - of.table.start,
         "duration_ns": slices.dur,
         "self_ns": nesting.self_ns,
         "parent": nesting.parent.astype(np.int64, copy=False),
@@ -367,14 +357,14 @@ def _slices(of: _Builder) -> Columns:
 
 def _instants(of: _Builder) -> Columns:
     table = of.trace.instants
-    return {"start_ns": table.ts - of.start, **of.named(table), **of.of_events("instants"), **of.ending(table)}
+    return {"start_ns": table.ts - of.table.start, **of.named(table), **of.of_events("instants"), **of.ending(table)}
 
 
 def _counters(of: _Builder) -> Columns:
     table = of.trace.counters
     tracks = of.trace.tracks
     return {
-        "start_ns": table.ts - of.start,
+        "start_ns": table.ts - of.table.start,
         "value": table.value,
         "integer": table.integer,
         "is_integer": table.is_integer.astype(bool),
@@ -400,7 +390,7 @@ def _samples(of: _Builder) -> Columns:
         return ";".join(reversed(names))
 
     return {
-        "start_ns": table.ts - of.start,
+        "start_ns": table.ts - of.table.start,
         "name": of.texts(table.name, of.trace.strings.__getitem__),
         "weight": table.weight,
         "cpu": table.cpu,
@@ -414,7 +404,7 @@ def _logs(of: _Builder) -> Columns:
     table, strings = of.trace.logs, of.trace.strings.__getitem__
     levels = {int(level): level.name.lower() for level in Level}
     return {
-        "start_ns": table.ts - of.start,
+        "start_ns": table.ts - of.table.start,
         "level": of.texts(table.level, lambda level: levels.get(level, str(level))),
         "text": of.texts(table.text, strings),
         "source": of.texts(table.source, strings),

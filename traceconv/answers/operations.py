@@ -166,14 +166,11 @@ def without_values(by: Sequence[str], rows: Sequence[tuple[Cell, ...]]) -> list[
     """Return a note for each key that no row has a value of; the rows begin with the keys."""
     nothing = [key for at, key in enumerate(by) if rows and not any(row[at] for row in rows)]
     by_default = list(by) == ["name"]
+    shown = [f"the arg {key.removeprefix(_ARG)}" if key.startswith(_ARG) else f"a {key}" for key in nothing]
     return [
-        f"{'' if by_default else f'--by {key}: '}no slice here has {_as_value(key)}, so the cells are empty"
-        for key in nothing
+        f"{'' if by_default else f'--by {key}: '}no slice here has {value}, so the cells are empty"
+        for key, value in zip(nothing, shown, strict=True)
     ]
-
-
-def _as_value(key: str) -> str:
-    return f"the arg {key.removeprefix(_ARG)}" if key.startswith(_ARG) else f"a {key}"
 
 
 def columns_of(by: Sequence[str]) -> tuple[Column, ...]:

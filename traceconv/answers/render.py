@@ -267,14 +267,7 @@ class Bar:
 
 @dataclass(frozen=True, slots=True)
 class Plot:
-    """A plot of horizontal bars.
-
-    Attributes:
-        title: its title.
-        caption: an explanation.
-        bars: the bars, from the top.
-        legend: the classes of parts and their meaning; empty for one kind of part.
-    """
+    """A plot of horizontal bars; the legend has the classes of parts and their meaning, if there are several."""
 
     title: str
     caption: str
@@ -294,7 +287,7 @@ def page(sections: Sequence[Section], top: int) -> str:
         return environment.get_template(name).render()
 
     style, script = part("report.css") + part("page.css"), part("page.js")
-    plots = [_PLOTS.get(section.name, _no_plots)(section) for section in sections]
+    plots = [_PLOTS[section.name](section) if section.name in _PLOTS else [] for section in sections]
     tables = [one.detailed() if one.has_details else one for one in sections]
     return environment.get_template("page.html.j2").render(
         shown=[(one, *one.first(top), drawn) for one, drawn in zip(tables, plots, strict=True)],
@@ -312,10 +305,6 @@ def page(sections: Sequence[Section], top: int) -> str:
 def _hash(text: str) -> str:
     """Return the hash of a script or style for a content security policy."""
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
-
-
-def _no_plots(_section: Section) -> list[Plot]:
-    return []
 
 
 def _label(section: Section, row: Sequence[Cell]) -> str:
