@@ -48,7 +48,6 @@ class Relation:
     """An edge of the clock graph, with a drift.
 
     Attributes:
-        clock, other: the two domains.
         clock_map: the map from the first to the second, with the bound for the events on the first.
         back: the map from the second to the first, with the bound for the events on the second; None if the bounds are
             equal.
@@ -90,9 +89,6 @@ class Instant:
     def domains(self, traces: Sequence[Trace]) -> tuple[ClockDomain, ClockDomain]:
         """Return both clocks."""
         return traces[self.one[0]].clocks[self.one[1]], traces[self.other[0]].clocks[self.other[1]]
-
-
-# -- the points of anchors --------------------------------------------------------------------------------------------
 
 
 def instant_of(anchor: Anchor, traces: Sequence[Trace]) -> Instant:
@@ -159,9 +155,6 @@ def _similar(point: EventPoint, trace: Trace) -> str:
     names = sorted(used - {""})
     close = difflib.get_close_matches(point.name, names, 3, 0.5) or names[:3]
     return f"its events include {listed(tuple(map(repr, close)))}" if close else "it has no events at all"
-
-
-# -- relations --------------------------------------------------------------------------------------------------------
 
 
 def anchored(
@@ -256,9 +249,6 @@ def _maps_of(group: Sequence[Instant], traces: Sequence[Trace], max_drift: float
     return clock_map, line((back.at(its_ends[0]), back.at(its_ends[1]))).inverse()
 
 
-# -- contradictions ---------------------------------------------------------------------------------------------------
-
-
 def _contradict_each_other(group: Sequence[Instant], traces: Sequence[Trace], max_drift: float) -> InconsistentClocks:
     """Return the error for anchors that no line fits; it names the two that contradict each other most."""
     early, late = min(group, key=lambda one: one.ts), max(group, key=lambda one: one.ts)
@@ -345,9 +335,6 @@ def _checked(
     ]
     tied = {key[0] for key, _ in instant.sides}
     return [sure[index] if index in tied else trace for index, trace in enumerate(traces)], warnings
-
-
-# -- what is known ----------------------------------------------------------------------------------------------------
 
 
 def without_guesses(trace: Trace) -> Trace:

@@ -31,9 +31,6 @@ class ClockLine:
     """A clock of an input.
 
     Attributes:
-        file: the input.
-        clock: its domain.
-        host: the host that the input states, "" if it states none.
         events: whether events use it; else it only relates other clocks.
         realtime: the map to CLOCK_REALTIME, of its own host if there are several; None if nothing relates the two.
         warnings: what the events of the input say against the clock.
@@ -52,7 +49,6 @@ class PairLine:
     """Two inputs: the relation of their events, or advice to relate them.
 
     Attributes:
-        file, other: the inputs.
         clock_map: the map from the first to the other; None if nothing relates them.
         advice: sentences on how to relate them; empty if they are related.
     """
@@ -68,7 +64,6 @@ class Survey:
     """The clocks of inputs and their relations.
 
     Attributes:
-        clocks: all clocks.
         pairs: the pairs of inputs that have events with times.
         hosts: the pairs of hosts that collectives relate.
         only_with_first: whether `pairs` holds only pairs with the first input, since there are too many inputs.
@@ -84,10 +79,6 @@ def survey(traces: Sequence[Trace], constraints: Constraints = NO_CONSTRAINTS) -
     """Return the known relations of the clocks of inputs; missing ones are not an error.
 
     Collectives that contradict each other, or fit at several offsets, relate no hosts here.
-
-    Args:
-        traces: the inputs, as read.
-        constraints: the statements of the user about the inputs and their clocks.
 
     Raises:
         InconsistentClocks: the constraints contradict themselves or the files.
@@ -182,10 +173,8 @@ def _advice(one: ClockInput, other: ClockInput, maps: _RelatedMaps, *, anchored:
     if Zero.BOOT in (one.domain.zero, other.domain.zero) and not anchored:
         words.append("next time, read the clocks around the run: traceconv anchor -o anchor.json -- COMMAND")
     return [
-        (
-            f"their events may determine the offset: traceconv align {quoted((one.path, other.path))} (if "
-            "it refuses, use one of the following)"
-        ),
+        f"their events may determine the offset: traceconv align {quoted((one.path, other.path))} (if "
+        "it refuses, use one of the following)",
         *words,
         f"if you know an instant that both recorded: --anchor {quote(_anchor(one, other))}",
         f"if you know how far apart they are: --offset {quote(lost[-1].name)}=TIME",

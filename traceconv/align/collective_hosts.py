@@ -78,7 +78,6 @@ class PlacedHosts:
     Attributes:
         hosts: the placed hosts by number; without the first host of each island, and those that are not certain.
         contradicting: the collectives that contradict each other, as in `HostIntervals`.
-        records: the matched collectives.
         intervals: the limits of the offsets of the hosts of each island.
         apart: for pairs of hosts of an island: their numbers, the least and the greatest offset of the first, ns, and
             the number of common collectives.
@@ -104,7 +103,6 @@ def with_hosts_related(inputs: Inputs, *, leave_contradictions: bool = False) ->
     A host that an --offset moves stays there, unless collectives place it more exactly within the digits of the option.
 
     Args:
-        inputs: the clocks, with the statements of files and user.
         leave_contradictions: whether to ignore collectives that contradict each other or are ambiguous, instead of
             raising an error.
 

@@ -46,8 +46,6 @@ if TYPE_CHECKING:
     from traceconv.align.receipt import Alignment
 
 
-# -- Match the collectives of two ranks that have no sequence numbers ------------------------------------------------
-
 #: Where several shifts are possible, the wall clocks of hosts are assumed to agree within this, ns: NTP does better.
 WALL_CLOCKS_AGREE_NS = 10 * 10**6
 #: The fewest collectives for a match, since fewer fit by chance, and the fewest that show that a shift is wrong.
@@ -90,7 +88,6 @@ class Unsettled:
     """Two inputs of different hosts whose collectives cannot be matched for certain.
 
     Attributes:
-        inputs: the numbers of the inputs.
         several: whether they fit at several offsets; else they fit at none.
     """
 
@@ -116,7 +113,6 @@ class ByOrder:
     """The matches of collectives without sequence numbers.
 
     Attributes:
-        matches: the certain matches.
         by_wall_clocks: whether wall clocks had to decide any of them.
         unsettled: the pairs of inputs without a certain match.
         odd: pairs of ranks whose records fit in no way.
@@ -132,7 +128,6 @@ def ordered_collectives(records: Occurrences, host: I64, *, drawn: bool = False)
     """Match the collectives without sequence numbers, where it is certain.
 
     Args:
-        records: the records of the ranks.
         host: the host of each record; the clocks of one host are related within their bounds.
         drawn: whether the clocks of all hosts are taken to agree, so that contradictions are found.
     """
@@ -321,9 +316,6 @@ def possible_shifts(records: Occurrences, one: I64, other: I64, *, drawn: bool =
     """Return the shifts at which all collectives are possible, those of the least offset first.
 
     Args:
-        records: the records of the ranks.
-        one: the rows of the first rank, in order.
-        other: the rows of the other rank, in order.
         drawn: whether to allow no offset and no drift.
     """
     least = max(1 if drawn else _LEAST_TRIED, (min(len(one), len(other)) + 1) // 2)
@@ -399,7 +391,6 @@ class Matched:
 
     Attributes:
         occurrences: the records of all ranks that took part.
-        ranks: all ranks with recorded collectives.
         unmatched: the records without a certain partner on another rank.
         terms: the meaning of the numbers of groups and kinds.
         odd: pairs of ranks whose records cannot be matched at all.
@@ -430,12 +421,7 @@ class Matched:
 
 
 def match_collectives(traces: Sequence[Trace], alignment: Alignment) -> Matched:
-    """Match the collectives of inputs of different ranks; none, with their terms, if fewer than two ranks have any.
-
-    Args:
-        traces: the inputs.
-        alignment: how they are put on one time axis.
-    """
+    """Match the collectives of inputs of different ranks; none, with their terms, if fewer than two ranks have any."""
     terms = Terms()
     seen = recorded_collectives(traces, alignment.maps, terms, alignment.repeats, alignment.skews)
     nothing = Occurrences.none()

@@ -126,7 +126,6 @@ class Impossible:
     """Collectives that are impossible as drawn, the worst first: a rank left before another one entered.
 
     Attributes:
-        of: the records.
         early, late: for each collective the row of the first exit, and of the last entry.
     """
 
@@ -186,8 +185,6 @@ def recorded_collectives(
     """Return the records of inputs of different ranks, not matched yet; None if fewer than two ranks have any.
 
     Args:
-        traces: the inputs.
-        maps: for each the maps of its clocks to trace time.
         terms: gets the meaning of new numbers.
         repeats: the inputs that repeat another one; their collectives do not count twice.
         skews: for each input the skews of its devices; empty if they were not determined.
@@ -203,9 +200,6 @@ def recorded_collectives(
         [_recorded(traces[index], index, maps[index], terms, skews[index] if skews else {}) for index in stated]
     )
     return seen if len(np.unique(seen.rank)) > 1 else None
-
-
-# -- what an input recorded -------------------------------------------------------------------------------------------
 
 
 def _recorded(
@@ -300,9 +294,6 @@ def _groups(stated: Set[GroupStated], declared: Mapping[str, Group], rank: int) 
                 key = (ranks, about, 0, 1)
             groups[GroupStated(ranks, about, name)] = key
     return groups
-
-
-# -- which are one ----------------------------------------------------------------------------------------------------
 
 
 def numbered_collectives(records: Occurrences) -> Occurrences:

@@ -20,8 +20,6 @@ from traceconv.errors import UsageError, refuse_single_texts
 from traceconv.model.clocks import DRIFT_UNIT, machine_name
 from traceconv.model.numbers import parse_duration, step_of
 
-# -- The statements of the user about clocks, as data, and the parsers of the options --------------------------------
-
 #: More than the drift of any clock, and within the range of a map.
 _MOST_PPM = 900
 _NUMBERED = re.compile(r"(.+) \(([2-9]|[1-9]\d{1,6})\)")
@@ -63,7 +61,6 @@ class TimePoint(Struct, frozen=True):
     """A time on the clock of an input.
 
     Attributes:
-        input: the index of the input.
         ts: ns.
         step_ns: the value of one unit in the last digit, ns; 0 if the time is exact.
     """
@@ -77,10 +74,8 @@ class EventPoint(Struct, frozen=True):
     """The start or end of an event of an input.
 
     Attributes:
-        input: the index of the input.
         name: the exact name of the event.
         number: the occurrence among the events of that name: 1 is the first, -1 the last.
-        at_end: whether the point is the end of the event.
     """
 
     input: int
@@ -98,7 +93,6 @@ class Anchor(Struct, frozen=True):
     Attributes:
         one, other: the points, of different inputs.
         within_ns: the uncertainty, ns; None for the sum of their resolutions.
-        text: as the user wrote it, for messages.
     """
 
     one: Point
@@ -146,10 +140,6 @@ def parse_constraints(
 ) -> Constraints:
     """Return the constraints of a command line.
 
-    Args:
-        paths: the inputs, as given.
-        anchors, drifts, clocks, zones, dates: the values of --anchor, --drift, --clock, --tz and --date.
-
     Raises:
         UsageError: a value is malformed, names no input, or is given twice for one input; or a text is given instead
             of a list.
@@ -162,9 +152,6 @@ def parse_constraints(
         {index: parse_zone(value) for index, value in by_input(zones, paths, "--tz").items()},
         {index: parse_date(value) for index, value in by_input(dates, paths, "--date").items()},
     )
-
-
-# -- FILE=VALUE -------------------------------------------------------------------------------------------------------
 
 
 def by_input(texts: Sequence[str], paths: Sequence[str], option: str) -> dict[int, str]:
@@ -277,9 +264,6 @@ def parse_date(text: str) -> date:
     except ValueError:
         pass
     raise UsageError(f"--date: {text!r} is not a day such as 2018-10-26")
-
-
-# -- anchors ----------------------------------------------------------------------------------------------------------
 
 
 def parse_anchor(text: str, paths: Sequence[str]) -> Anchor:

@@ -29,8 +29,6 @@ from traceconv.errors import AmbiguousAlignment, InconsistentClocks
 from traceconv.model.clocks import DRIFT_UNIT, UNSTATED_BOUND_NS, ClockDomain, ClockGraph, ClockMap, Verdict
 from traceconv.model.numbers import format_time
 
-# -- Solve a network of clocks with more relations than connect them: check these, and find a map for each clock -----
-
 #: By how much the sum of squares, in units of the bounds, must be worse without any other relation for one to be
 #: dropped: as much as one relation adds that is off by five of its bounds.
 LEAST_LEAD = 25.0
@@ -416,9 +414,6 @@ def _overruled(findings: Sequence[Finding]) -> tuple[set[Key], list[tuple[Key, s
     return overruled, warnings
 
 
-# -- all relations at once --------------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True, slots=True)
 class Related:
     """All relations between clocks.
@@ -426,7 +421,6 @@ class Related:
     Attributes:
         graph: the relations that files and user state, and those of the estimates.
         left_out: the estimates that contradict all others and are not in the graph.
-        warnings: warnings, each with its clock.
     """
 
     graph: ClockGraph
@@ -444,10 +438,6 @@ def relate_all(
     """Return the graph with the accepted estimates, after they were checked against each other and against the files.
 
     Args:
-        clocks: the clocks.
-        accepted: the estimates that are used.
-        graph: the relations that files and user state.
-        target: the clock domain of trace time.
         overruled: clocks whose relation to trace time was assumed, and is wrong.
 
     Raises:
@@ -556,10 +546,8 @@ def _dropped(
         return [
             (
                 clocks[edges[row].a].key,
-                (
-                    f"{edges[row].clock_map.method}: its events show that this is {format_time(apart)} off; the "
-                    "events are used"
-                ),
+                f"{edges[row].clock_map.method}: its events show that this is {format_time(apart)} off; the "
+                "events are used",
             )
         ]
     pair = accepted[row - first]
@@ -568,9 +556,6 @@ def _dropped(
         f"{format_time(apart)} from where all others place them"
     )
     return [(key, text) for key in pair.keys]
-
-
-# -- clocks without a certain relation --------------------------------------------------------------------------------
 
 
 def _settled(

@@ -35,8 +35,6 @@ if TYPE_CHECKING:
     from traceconv.align.receipt import Alignment
 
 
-# -- Bound how far the clock of a device is from that of its host, within one file -----------------------------------
-
 #: The greatest of the shortest latencies on a device that is idle at times, ns (recorded: 2 to 20 µs); also what the
 #: profiler is believed to without launches.
 _LATENCY_NS = 50_000
@@ -93,12 +91,7 @@ def _least(at: F64, values: F64, times: F64) -> F64:
 
 
 def skews(trace: Trace, clock: int) -> Mapping[int, DeviceSkew]:
-    """Return the skew of each device whose work has launches on the same clock, by the track of the device.
-
-    Args:
-        trace: the input.
-        clock: the number of the clock.
-    """
+    """Return the skew of each device whose work has launches on the same clock, by the track of the device."""
     found = work_and_waits(trace, clock)
     if found is None:
         return {}
@@ -207,7 +200,6 @@ def with_device_bounds(alignment: Alignment, records: Occurrences) -> Alignment:
     """Return the alignment with the bounds between the devices of several hosts.
 
     Args:
-        alignment: the alignment.
         records: the matched collectives in which all wait for all, on trace time.
     """
     hosts = [one.key or str(index) for index, one in enumerate(alignment.machines)]
@@ -234,7 +226,6 @@ def among_devices(records: Occurrences, bounds: Mapping[int, DeviceBound]) -> Oc
 
     Args:
         records: the records, in the order of their collectives.
-        bounds: the bound of the device of each input that has one.
     """
     if not bounds or not len(records.row):
         return records

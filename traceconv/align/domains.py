@@ -35,8 +35,6 @@ from traceconv.model.columns import I32, I64, chunks, occurring
 from traceconv.model.numbers import format_time
 from traceconv.model.trace import Trace
 
-# -- Queries about the clock domains of one trace: their events, time spans, definitions, and what they can be -------
-
 #: A clock of an input: the number of the input, and the number of the clock in its trace.
 Key = tuple[int, int]
 #: A warning for a clock.
@@ -83,13 +81,7 @@ def clocks_of_tracks(trace: Trace) -> I64:
 
 
 def on_trace_time(ts: I64, clocks: I64, maps: Mapping[int, ClockMap]) -> I64:
-    """Return times of several clocks on trace time, ns.
-
-    Args:
-        ts: the times, ns.
-        clocks: the number of the clock of each time.
-        maps: the map of each clock to trace time.
-    """
+    """Return times of several clocks on trace time, ns."""
     if len(maps) == 1 and (clocks == next(iter(maps))).all():
         return next(iter(maps.values())).apply(ts)
     mapped = ts.copy()
@@ -143,10 +135,7 @@ def against_clock(
     """Return the reason why a clock cannot be the one that --clock names, from its file and times; None if it can.
 
     Args:
-        trace: the input.
-        domain: the clock.
         span: the first and the last time on it, ns; None without events.
-        constraint: the statement of the user.
     """
     base, wanted = base_of(trace, domain), STATED_CLOCKS[constraint.kind]
     is_unix = domain.is_wall_clock or (span is not None and looks_like_unix_time(span[0]))
@@ -175,7 +164,6 @@ def main_clock(trace: Trace, option: str) -> int:
     """Return the number of the only clock of an input.
 
     Args:
-        trace: the input.
         option: the option that refers to that clock, for the message.
 
     Raises:
@@ -204,9 +192,6 @@ _UNNAMED = "(nobody names one)"
 _SET_NS = 10**9
 
 
-# -- hosts ------------------------------------------------------------------------------------------------------------
-
-
 def with_wall_clocks_of_hosts(
     traces: Sequence[Trace], constraints: Constraints
 ) -> tuple[list[Trace], list[ClockDomain]]:
@@ -230,13 +215,7 @@ def with_wall_clocks_of_hosts(
 
 
 def called(wall: ClockDomain, traces: Sequence[Trace], walls: Sequence[ClockDomain]) -> str:
-    """Return the name of the host of a wall clock, for people: that of its input where nobody names the host.
-
-    Args:
-        wall: the wall clock.
-        traces: the inputs.
-        walls: for each the wall clock of its host.
-    """
+    """Return the name of the host of a wall clock, for people: that of its input where nobody names the host."""
     index = walls.index(wall)
     return traces[index].sources[0].name if wall.owner == _unnamed(index, traces[index]) else wall.owner
 
@@ -249,9 +228,6 @@ def _unnamed(index: int, trace: Trace) -> str:
 def _with_wall_clock(trace: Trace, wall: ClockDomain) -> Trace:
     """Return the trace with its wall clock replaced by the given one."""
     return with_domains(trace, lambda domain: domain.owned_by(wall.owner) if domain.is_wall_clock else domain)
-
-
-# -- boots ------------------------------------------------------------------------------------------------------------
 
 
 class _Boot(Struct, frozen=True):
@@ -349,9 +325,6 @@ def _of_boot(trace: Trace, machine: str, boot: str) -> Trace:
     return with_domains(trace, named)
 
 
-# -- machines ---------------------------------------------------------------------------------------------------------
-
-
 class Basis(enum.StrEnum):
     """How it is known that two inputs are of one machine; the surest comes first."""
 
@@ -404,7 +377,6 @@ def machines_of(
     Args:
         traces: the inputs as read.
         stated: the same with the snapshots that follow from the constraints.
-        constraints: what the user states about the clocks.
         boots: the names of boots that were told apart by their start, by input.
 
     Raises:

@@ -26,8 +26,6 @@ from traceconv.align.geometry import F64, median, quantile, rank_correlation, ro
 from traceconv.model.clocks import DRIFT_UNIT, HOSTS_DRIFT, SLEWED_DRIFT, ClockMap
 from traceconv.model.columns import I64
 
-# -- Bound the offsets between the clocks of hosts by collectives in which all members wait for all ------------------
-
 #: The largest change of this rate within a recording, from temperature and corrections of the kernel.
 WANDER = 2e-6
 #: To limit the cost, only the tightest bound of two hosts is used in each of this many parts of the recording; there
@@ -328,8 +326,6 @@ def map_of_host(
         intervals: the limits of the offset of the host against its line.
         level: the same limits under the assumptions of no drift against the line and exact records; ignored if they
             contradict each other.
-        lines: the lines of the hosts.
-        host: the number of the host.
         drawn: the limits if the times of devices are those of their hosts, which the line satisfies if it can; the
             limits of the hosts then only give the bound.
     """
@@ -400,7 +396,6 @@ class EndsOfTwo:
     """What the ends of the collectives of two hosts show.
 
     Attributes:
-        shown: the conclusion.
         scatter_ns: the standard deviation of the ends from a line.
         drift: the drift of the second host against the first one, as a ratio.
         step_ns: by how much the second clock was set ahead of the first one, if one was set.

@@ -83,13 +83,9 @@ class Seen:
     """A process, a thread of an unknown process, or a track without a process, in one input.
 
     Attributes:
-        input: its index.
-        track: its number there.
         span: its first and last time on trace time, ns.
         number: the pid or tid, None if there is none.
-        is_process: whether it is a process.
         tids: the tids of the threads of a process.
-        name: the name of the track.
         inside: the process, by input and track, whose slices its own were laid into; None if it has times of its own.
     """
 
@@ -114,7 +110,6 @@ class View:
     """The processes, threads and tracks of all inputs that are compared.
 
     Attributes:
-        recordings: the inputs.
         processes: the processes, by input and track.
         threads: the threads of unknown processes.
         strays: the tracks without a process, of inputs that do not state their process.
@@ -186,9 +181,6 @@ class Together(Struct, frozen=True):
     def as_json(self) -> list[dict[str, Any]]:
         """Return the members for the report and the metadata of the output."""
         return [_as_json(self.recordings, one) for one in self.identities]
-
-
-# -- what inputs show -----------------------------------------------------------------------------------------------
 
 
 def viewed(traces: Sequence[Trace], alignment: Alignment) -> View:
@@ -286,9 +278,6 @@ def _hull(*spans: Span) -> Span:
 def gap(one: Span, other: Span) -> int:
     """Return the distance of two spans in ns; negative if they overlap."""
     return max(one[0] - other[1], other[0] - one[1])
-
-
-# -- which are one --------------------------------------------------------------------------------------------------
 
 
 def identified(view: View) -> Together:
@@ -479,9 +468,6 @@ def _grouped(members: Iterable[Seen], key: Callable[[Seen], object]) -> list[lis
     for one in members:
         groups[key(one)].append(one)
     return list(groups.values())
-
-
-# -- words ----------------------------------------------------------------------------------------------------------
 
 
 def _words(recordings: Sequence[Recording], same: Sequence[Identity]) -> str:

@@ -59,8 +59,6 @@ if TYPE_CHECKING:
     from traceconv.align.estimate import PairEstimate
 
 
-# -- Gather the clocks of all inputs, with all statements of files and user about them -------------------------------
-
 #: For each input the skews of its devices, by clock and track.
 Skews = Sequence[Mapping[int, Mapping[int, "DeviceSkew"]]]
 #: The maps of clocks to trace time.
@@ -208,7 +206,6 @@ class HostsApart:
     """The limits of the difference of the wall clocks of two hosts, in the middle of their recordings.
 
     Attributes:
-        host, other: the names of the hosts.
         least_ns, most_ns: by how much the clock of the host is ahead of the other one, at least and at most, ns.
         collectives: the number of collectives that both took part in.
     """
@@ -277,10 +274,6 @@ class Inputs:
 
 def gathered(traces: Sequence[Trace], constraints: Constraints = NO_CONSTRAINTS) -> Inputs:
     """Return the clocks of some inputs, with all statements of files and user about them.
-
-    Args:
-        traces: the inputs, as read.
-        constraints: what the user states.
 
     Raises:
         InconsistentClocks: the constraints contradict each other or the files.
@@ -518,7 +511,6 @@ def warnings_of_duplicates(
     """Yield a warning for each input that repeats another one, or has the samples of another one: both are drawn.
 
     Args:
-        traces: the inputs.
         hosts: the host of the clocks of each input, "" if not known.
         repeats: the inputs that repeat another one, as in `repeated`.
     """
@@ -536,10 +528,8 @@ def warnings_of_duplicates(
             if shared >= _LEAST_EVENTS and 2 * shared >= min(len(one.samples.ts), samples):
                 yield (
                     index,
-                    (
-                        f"{shared} of its {samples} samples are samples of {name} (same events, threads and times): "
-                        "they are drawn twice; leave one of the two out"
-                    ),
+                    f"{shared} of its {samples} samples are samples of {name} (same events, threads and times): "
+                    "they are drawn twice; leave one of the two out",
                 )
 
 

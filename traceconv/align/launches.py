@@ -72,7 +72,6 @@ class OwnIds:
 
     Attributes:
         ids: ascending.
-        rows: of the slices.
         process: the track of the process of each.
         repeated: the number of slices that were left out since their id occurs more than once.
     """
@@ -96,7 +95,6 @@ class Joined:
 
     Attributes:
         calls, work: the rows of the slices in the two files.
-        ids: the common ids.
         share: the share of device work with a launch, where the ids of both files overlap.
         repeated: the number of slices that were left out since their id occurs more than once.
     """
@@ -119,7 +117,6 @@ class Launches:
         wait_end, waited: the return of each wait, ns from `zero_x`, and the last row of the pairs that it waited for.
         zero_x, zero_y: the zeros of the times.
         quantum_x, quantum_y: the resolution of the times as printed, ns.
-        joined: the slices.
     """
 
     launch: F64
@@ -302,13 +299,10 @@ def own_ids(trace: Trace, rows: Array, marks: LaunchMarks, rank_of: I64, process
     """Return the slices of some categories with an id that no other one of their process has.
 
     Args:
-        trace: with the slices.
         rows: those that count.
-        marks: of their format.
         rank_of: `group_numbers` of the categories; if slices of several groups of a process have an id, it belongs to
             the first group.
         process_of: the process of each track.
-        groups: how many groups there are.
     """
     rank = rank_of[trace.slices.category[rows]]
     here, ids = with_ids(trace, rows[rank < groups], marks)
@@ -360,16 +354,8 @@ def _waits(host: Trace, clock: int, calls: Array, device: Trace, work: Array, st
     return np.concatenate(rows)[order], done[order]
 
 
-# -- the estimate ---------------------------------------------------------------------------------------------------
-
-
 def align_launches(pairs: Launches, prior: Prior) -> Estimate:
-    """Return the relation of the clock of a host (x) to that of a device (y).
-
-    Args:
-        pairs: the common launches and waits.
-        prior: what is known beforehand, for all of the evidence.
-    """
+    """Return the relation of the clock of a host (x) to that of a device (y)."""
     estimate = _estimate(pairs, prior)
     if not pairs.joined.repeated:
         return estimate
@@ -429,11 +415,9 @@ def _judged(
     elif waits < _LEAST_WAITS:
         return (
             Verdict.INSUFFICIENT,
-            (
-                f"{launches} kernels start after their launches, which limits the offset on one side; on the "
-                f"other side, only {waits} calls wait for the device: record more of them "
-                "(cudaDeviceSynchronize), or state roughly how the clocks are related"
-            ),
+            f"{launches} kernels start after their launches, which limits the offset on one side; on the "
+            f"other side, only {waits} calls wait for the device: record more of them "
+            "(cudaDeviceSynchronize), or state roughly how the clocks are related",
             None,
         )
     compared = f"{gaps} gaps between them in both files are correlated to {max(same, 0):.0%}"

@@ -32,14 +32,11 @@ from traceconv.model.numbers import LIMIT_NS, format_drift, format_long
 from traceconv.model.trace import Trace
 from traceconv.model.track_table import TrackKind
 
-# -- Complete the maps to trace time: offsets of the user, tracks without times, totals; refuse what nothing relates -
-
 
 def place(inputs: Inputs, decided: Placed, policy: Policy) -> Placed:
     """Return all clocks on trace time.
 
     Args:
-        inputs: the clocks.
         decided: those with times that are related to trace time.
         policy: whether durations are compared, and what to do with a log that they do not place for certain.
 
@@ -86,9 +83,6 @@ def _with_totals(inputs: Inputs, maps: Maps) -> Maps:
         min(starts), 0, (Step("totals have no times: placed at the start of the trace", Provenance.ASSUMED),)
     )
     return {**maps, **{one.key: clock_map for one in totals}}
-
-
-# -- refusals ---------------------------------------------------------------------------------------------------------
 
 
 def _refuse_unrelated(inputs: Inputs, placed: Placed, policy: Policy) -> None:
@@ -200,9 +194,6 @@ _ZONES = tuple(sorted((*(hours * _HOUR_NS for hours in range(-12, 15)), *(one * 
 _MOST_ZONES = 4
 
 
-# -- jobs and hosts ---------------------------------------------------------------------------------------------------
-
-
 def warnings_of_jobs(traces: Sequence[Trace]) -> Iterator[tuple[int, str]]:
     """Yield a warning for each input that states another size of its job than the first one."""
     sources = enumerate(trace.sources[0] for trace in traces)
@@ -212,10 +203,8 @@ def warnings_of_jobs(traces: Sequence[Trace]) -> Iterator[tuple[int, str]]:
         if source.world_size != first.world_size:
             yield (
                 index,
-                (
-                    f"it is from a job of {source.world_size} ranks, and {first.name} from one of "
-                    f"{first.world_size}: collectives of two jobs are not compared"
-                ),
+                f"it is from a job of {source.world_size} ranks, and {first.name} from one of "
+                f"{first.world_size}: collectives of two jobs are not compared",
             )
 
 
@@ -225,14 +214,9 @@ def warnings_of_unnamed_hosts(traces: Sequence[Trace], walls: Sequence[ClockDoma
         if wall.owner and not trace.host and trace.sources[0].rank is not None:
             yield (
                 index,
-                (
-                    "it states no name that identifies its host, so its clock may not be that of the other "
-                    "ranks; if all are of one host: --same-machine"
-                ),
+                "it states no name that identifies its host, so its clock may not be that of the other "
+                "ranks; if all are of one host: --same-machine",
             )
-
-
-# -- inputs that overlap with no other one ----------------------------------------------------------------------------
 
 
 class _OnTraceTime(Struct, frozen=True):
@@ -292,7 +276,6 @@ def warnings_of_no_overlap(
     """Yield a warning for each input that overlaps with no other one, with the numbers of the input and its clock.
 
     Args:
-        traces: the inputs.
         maps: for each the maps of its clocks to trace time.
         constraints: the statements of the user, for the day.
         without: inputs to leave out, since their events are laid into others.

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from traceconv.align import Alignment
 
 
-# -- Check that the collectives of several ranks are possible as drawn, and conclude which clocks are wrong if not ---
-
 #: A proposed offset is the roundest of at most this many that make all collectives possible.
 _MOST_STEPS = 20
 #: Of two inputs that contradict each other, the wrong one is found by comparison with at most this many others. Not
@@ -37,13 +35,7 @@ _HELPS = 10
 
 
 def check_of_ranks(traces: Sequence[Trace], alignment: Alignment, matched: Matched) -> list[Check]:
-    """Return a check of all collectives that inputs of several ranks recorded.
-
-    Args:
-        traces: the inputs.
-        alignment: the maps of their clocks to trace time.
-        matched: the matched collectives of their ranks.
-    """
+    """Return a check of all collectives that inputs of several ranks recorded."""
     seen = matched.checked
     inputs = np.unique(seen.input).tolist() or [index for index, trace in enumerate(traces) if trace.collectives]
     files = tuple(dict.fromkeys(traces[index].sources[0].name for index in inputs))
@@ -219,9 +211,6 @@ def _contradiction(
     )
 
 
-# -- offsets that would help ------------------------------------------------------------------------------------------
-
-
 def _hint(traces: Sequence[Trace], related: Hosts, records: Occurrences, impossible: Sequence[Impossible]) -> str:
     """Return the hint for inputs that contradict each other, with all offsets that are needed, if these help."""
     worst = max(impossible, key=lambda one: one.worst_ns)
@@ -231,10 +220,8 @@ def _hint(traces: Sequence[Trace], related: Hosts, records: Occurrences, impossi
     unit = related.units(impossible)
     moves = _moves(records, unit, int(unit[first]))
     options = [
-        (
-            f"--offset {quote(traces[index].sources[0].name)}={format_option(moves[number][0] + moved)}~"
-            f"{format_uncertainty(moves[number][1])}"
-        )
+        f"--offset {quote(traces[index].sources[0].name)}={format_option(moves[number][0] + moved)}~"
+        f"{format_uncertainty(moves[number][1])}"
         for index, number in enumerate(unit.tolist())
         if number in moves and (moved := related.moved[index]) is not None
     ]

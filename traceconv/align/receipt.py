@@ -32,9 +32,6 @@ class ReceiptLine:
     """How one clock of one input was put on trace time.
 
     Attributes:
-        file: the name of the input.
-        format: the name of its format.
-        clock: the name of the clock domain.
         method: the sources of the map to trace time.
         offset_ns: what was added to each time of the clock, ns; with a drift, at one instant.
         bound_ns: how wrong a mapped time can be at most, with the resolution of the clock, ns; None if not known, and
@@ -46,9 +43,7 @@ class ReceiptLine:
         residual_ns: the median distance that remains between matched events, ns; None without any.
         messages: the warnings: reasons against the map, and assumptions that are wrong.
         note: the positions of the events, if not all were placed in the same way; else "".
-        host: the host that the input states, "" if it states none.
         rank: the rank of the process in its job, None if the input states none.
-        world_size: the number of processes of the job, None if the input does not state it.
         two_hosts: whether the map takes the wall clocks of two hosts for one, so that its bound is not known.
         moved_ns: how much later the first event is than its file states, ns; None if not known. Not in the metadata.
         device_bound_ns: how wrong times of its device can be against those of the first device of the job, ns; None if
@@ -102,11 +97,8 @@ def moved_ns(clock: ClockInput, clock_map: ClockMap, by_file: ClockMap | None, t
     """Return how much later the first event of a clock is on trace time than its file states, ns; None if not known.
 
     Args:
-        clock: the clock.
-        clock_map: its map to trace time.
         by_file: the same map by what the files alone state; None if they do not relate the two. Then the times of the
             file are compared as they are, unless they are synthetic, or trace time counts from 1970.
-        target: the clock domain of trace time.
     """
     if by_file is None and (clock.domain.synthetic or target.is_wall_clock):
         return None
@@ -119,14 +111,11 @@ class Alignment:
     """Trace time, and a map to it from each clock of each input.
 
     Attributes:
-        clock: the clock domain of trace time.
         maps: for each input the map of each clock that events use, by the number of the clock.
         receipt: a line for each of these maps.
-        pairs: the estimates for pairs of clocks.
         placements: for each input without times that was laid into slices of another one: its position there.
         files: the names of all inputs, also of those without events, which have no line in the receipt.
         machines: for each input the machine that its pids and tids belong to.
-        notes: remarks on some inputs, by input.
         hosts: for each input a name for its host, equal for hosts that are related within a bound; "" where all are
             taken for one.
         together: the processes and threads that several inputs share.
@@ -215,7 +204,6 @@ class Aligned:
 
     Attributes:
         alignment: the maps of their clocks; None if there was nothing to align.
-        checks: the checks that effects come after their causes.
         earlier: for a trace that was merged before: its receipt; nothing else is known then.
     """
 
@@ -271,13 +259,8 @@ def receipt_line(
     """Return the line of the receipt for a clock.
 
     Args:
-        clock: the clock.
-        clock_map: its map to trace time.
-        moved: how much later its first event is than its file states, ns; None if not known.
         pairs: all estimates; those that the map rests on count.
-        warnings: the warnings for the clock.
         placement: which slices of its input lie in which, if it was placed by durations.
-        host: the host that the input states.
     """
     source, domain = clock.trace.sources[0], clock.domain
     used = [pair.estimate for pair in pairs if clock.key in pair.keys and pair.carries(clock_map)]

@@ -34,7 +34,6 @@ from traceconv.model.trace import Trace
 if TYPE_CHECKING:
     from jinja2 import Environment
 
-# -- Report an alignment as a JSON document, for programs, for bug reports, and for the page that shows it -----------
 
 SCHEMA = "alignment.schema.json"
 VERSION = 1
@@ -50,8 +49,6 @@ def document(traces: Sequence[Trace], alignment: Alignment, checks: Causality) -
 
     Args:
         traces: the inputs, as the alignment got them.
-        alignment: how they were aligned.
-        checks: the checks of cause and effect.
     """
     receipt = iter(alignment.receipt)
     inputs = [
@@ -82,7 +79,6 @@ def refusal_document(traces: Sequence[Trace], error: AlignmentError, checks: Cau
     """Return the report of traces that were refused, with the estimates for their clocks.
 
     Args:
-        traces: the inputs.
         error: the refusal; its `pairs` are the estimates.
         checks: the checks of cause and effect, if they were made.
     """
@@ -127,9 +123,6 @@ def _left_out(traces: Sequence[Trace]) -> list[dict[str, str]]:
 
 def _head(verdict: str) -> dict[str, Any]:
     return {"traceconv": __version__, "report_version": VERSION, "verdict": verdict}
-
-
-# -- inputs ---------------------------------------------------------------------------------------------------------
 
 
 def _input(
@@ -223,9 +216,6 @@ def _bound_at(
             low, high = _interval(pair, _on_x(pair, side, time))
             return min(line.bound_ns, line.bound_ns - bound + int(np.ceil(max(-low, high))) + 1)
     return line.bound_ns
-
-
-# -- pairs ----------------------------------------------------------------------------------------------------------
 
 
 def _x_and_y(pair: PairEstimate) -> tuple[tuple[ClockInput, int], tuple[ClockInput, int]]:
@@ -478,9 +468,6 @@ def _found_nothing(pair: Json, report: Json) -> bool:
     return all(verdict is not None and not Verdict(verdict).refused for verdict in verdicts)
 
 
-# -- charts -----------------------------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True, slots=True)
 class Axis:
     """One direction of a chart.
@@ -569,9 +556,6 @@ def _frame(height: int, left: int, top: int) -> Json:
     """Return the size of a picture, and the position of the data in it."""
     ends = {"left": left, "right": _WIDTH - _RIGHT, "top": top, "bottom": height - _BOTTOM}
     return {"width": _WIDTH, "height": height, **ends}
-
-
-# -- the pictures ---------------------------------------------------------------------------------------------------
 
 
 def timeline(inputs: Sequence[Json]) -> Json | None:

@@ -58,8 +58,6 @@ from traceconv.model.clocks import (
 from traceconv.model.numbers import format_drift, format_time
 from traceconv.model.trace import Trace
 
-# -- Turn the statements of the user about clocks into domains, snapshots and relations of the clock graph -----------
-
 #: The distance between the clock of perf and CLOCK_MONOTONIC at boot, ns, at most. It grows, since the kernel slews
 #: only the latter, by up to SLEW_DRIFT (on a virtual machine without NTP: 10.9 ms after 8.2 hours, 0.4 ppm).
 _PERF_APART_AT_BOOT_NS = 10_000_000
@@ -125,9 +123,6 @@ def moved_by_user(constraints: Constraints) -> dict[int, ClockMap]:
     }
 
 
-# -- what importers are told ------------------------------------------------------------------------------------------
-
-
 def importer_options(constraints: Constraints, index: int, cls: type[Importer]) -> dict[str, str]:
     """Return the options that hand --tz and --date of an input to its importer, if it takes them."""
     zone, day = constraints.zones.get(index), constraints.dates.get(index)
@@ -136,9 +131,6 @@ def importer_options(constraints: Constraints, index: int, cls: type[Importer]) 
     if day is not None and "date" in known:
         return options | {"date": day.isoformat()}
     return options | {"year": str(day.year)} if day is not None and "year" in known else options
-
-
-# -- zones and dates --------------------------------------------------------------------------------------------------
 
 
 def _with_date(trace: Trace, index: int, constraints: Constraints, wall: ClockDomain) -> Trace:
@@ -182,9 +174,6 @@ def _midnight(domain: ClockDomain, wall: ClockDomain, zone: str | None, day: dat
     method = f"local time read as {zone}, from {day} on" if day else f"local time read as {zone}"
     local = LocalTime(zone_ns(zone))
     return ClockSnapshot(domain, 0, wall, start - local.ahead_ns, 0, method, local, Provenance.ASSUMED)
-
-
-# -- what a clock is --------------------------------------------------------------------------------------------------
 
 
 def _with_clocks(traces: Sequence[Trace], constraints: Constraints, walls: Sequence[ClockDomain]) -> list[Trace]:
@@ -304,9 +293,6 @@ def _with_perf_clock(trace: Trace, only_machine: str) -> Trace:
     return trace.with_tables(snapshots=[*trace.snapshots, *more])
 
 
-# -- drifts -----------------------------------------------------------------------------------------------------------
-
-
 def _corrections(
     traces: Sequence[Trace], constraints: Constraints, instants: Sequence[Instant]
 ) -> dict[int, dict[int, ClockMap]]:
@@ -381,9 +367,6 @@ def _refuse_other_drift(traces: Sequence[Trace], trace: Trace, domain: ClockDoma
         )
 
 
-# -- anchors ----------------------------------------------------------------------------------------------------------
-
-
 # -- Check repeated snapshots of two clocks against each other, and replace them by a line ---------------------------
 
 #: Two clocks of a snapshot, in an order that is the same for all files.
@@ -444,7 +427,6 @@ def warnings_of_set_clocks(
 
     Args:
         traces: the inputs, without the snapshots that lines replace.
-        relations: all relations.
         words: the warnings, by pair of clocks.
     """
     for clocks, text in words.items():
