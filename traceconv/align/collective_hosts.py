@@ -40,8 +40,8 @@ from traceconv.align.host_clocks import (
     lines_of_hosts,
     map_of_host,
 )
-from traceconv.align.inputs import HostsApart, Inputs
-from traceconv.align.wording import counted, listed
+from traceconv.align.inputs import ClockInput, HostsApart, Inputs
+from traceconv.align.wording import KEEP_CLOCKS, counted, listed
 from traceconv.errors import AlignmentError, AmbiguousAlignment, InconsistentClocks, UnverifiedAlignment
 from traceconv.model.clocks import HOSTS_DRIFT, IN_STEP, ClockDomain, ClockMap, Provenance, Step, Verdict
 from traceconv.model.columns import I64
@@ -147,14 +147,18 @@ def _corrected(inputs: Inputs, roughly: Mapping[ClockDomain, ClockMap]) -> Input
 
 def _moved_by(inputs: Inputs, wall: ClockDomain) -> tuple[int, int]:
     """Return by how much corrections move the times of a host on its wall clock, at least and at most, ns."""
-    own = _own(inputs, wall)
-    moves = [
-        own[one.domain].at(one.correction.at(ts)) - own[one.domain].at(ts)
-        for one in inputs.clocks
-        if one.wall == wall and one.domain in own
-        for ts in one.span
-    ]
+    clocks = [clock for clock in inputs.clocks if clock.wall == wall]
+    moves = [corrected - recorded for recorded, corrected in _ends(inputs, wall, clocks)]
     return min(moves, default=0), max(moves, default=0)
+
+
+def _ends(inputs: Inputs, wall: ClockDomain, clocks: Sequence[ClockInput]) -> Iterator[tuple[int, int]]:
+    """Yield the first and the last time of clocks on a wall clock, each as recorded and as corrected, ns."""
+    maps = _own(inputs, wall)
+    for clock in clocks:
+        if clock.domain in maps:
+            for ts in clock.span:
+                yield maps[clock.domain].at(ts), maps[clock.domain].at(clock.correction.at(ts))
 
 
 def _is_refined(inputs: Inputs, wall: ClockDomain, offset: ClockMap) -> bool:
@@ -162,14 +166,8 @@ def _is_refined(inputs: Inputs, wall: ClockDomain, offset: ClockMap) -> bool:
     clock_map = inputs.graph.maps_to(inputs.beside[wall])[wall] if wall in inputs.beside else IN_STEP
     if clock_map.bound_ns is None or offset.bound_ns is None or clock_map.bound_ns >= offset.bound_ns:
         return False
-    own = _own(inputs, wall)
-    times = [
-        own[one.domain].at(one.correction.at(ts))
-        for one in inputs.clocks
-        if one.wall == wall and one.domain in own
-        for ts in one.span
-    ]
-    return all(abs(clock_map.at(ts) - ts) <= offset.bound_ns + clock_map.bound_ns for ts in times)
+    within, clocks = offset.bound_ns + clock_map.bound_ns, [clock for clock in inputs.clocks if clock.wall == wall]
+    return all(abs(clock_map.at(ts) - ts) <= within for _, ts in _ends(inputs, wall, clocks))
 
 
 def _with_hosts_related(
@@ -195,48 +193,48 @@ def _with_hosts_related(
     if np.any(torn[seen.input]):  # the collectives contradict how the user relates these hosts: their first one counts
         seen = seen.where(~torn[seen.input])
         placed = placed_hosts(seen, host_of, spans, room)
-    if placed.contradicting and placed.records is not None and not leave_contradictions:
-        raise _contradiction(inputs, placed.records, host_of, placed.contradicting)
-    if placed.uneven and placed.records is not None and not leave_contradictions:
-        raise _uneven(inputs, placed.records, host_of, *placed.uneven)
-    if placed.unsettled and not leave_contradictions:
-        raise _not_settled(inputs, placed.unsettled)
-    graph = inputs.graph.copy()
+    if not leave_contradictions:
+        _refuse(inputs, placed, host_of)
     names = [called(wall, inputs.traces, inputs.stated.walls) for wall in hosts]
-    islands = {number: one.beside for number, one in placed.hosts.items()}
+    islands = {number: host.beside for number, host in placed.hosts.items()}
     by_user = [any(clock_map.by_user for clock_map in maps_of.values()) for maps_of in maps]
     said = np.unique(host_of[seen.input[np.array(by_user)[seen.input]]]).tolist()
     doubted = {islands.get(host, host) for host in said}  # islands that rest on a statement of the user
     moved = [_moved_by(inputs, wall) if wall in roughly else (0, 0) for wall in hosts]
-    for number, one in placed.hosts.items():
-        first = hosts[one.beside]
-        middle, of_first = (sum(moved[at]) // 2 for at in (number, one.beside))
-        recorded = abs(one.clock_map.offset_ns + middle - of_first)
+    graph = inputs.graph.copy()
+    for number, host in placed.hosts.items():
+        first = hosts[host.beside]
+        middle, of_first = (sum(moved[at]) // 2 for at in (number, host.beside))
+        recorded = abs(host.clock_map.offset_ns + middle - of_first)
         text = (
-            f"{counted(one.collectives, 'collective')} of {counted(one.groups, 'group')}; its wall clock "
-            f"and that of {names[one.beside]} are {format_short(recorded)} apart"
+            f"{counted(host.collectives, 'collective')} of {counted(host.groups, 'group')}; its wall clock "
+            f"and that of {names[host.beside]} are {format_short(recorded)} apart"
         )
-        verdict = Verdict.ASSUMED if one.beside in doubted else one.clock_map.verdict
-        clock_map = replace(one.clock_map, steps=(Step(text, Provenance.ESTIMATED),), verdict=verdict)
+        verdict = Verdict.ASSUMED if host.beside in doubted else host.clock_map.verdict
+        clock_map = replace(host.clock_map, steps=(Step(text, Provenance.ESTIMATED),), verdict=verdict)
         graph.relate_instead(hosts[number], first, clock_map)
         alone = np.unique(seen.input[host_of[seen.input] == number])
         if len(alone) == 1:  # the placed times are those of this input, with its bound
-            own = _own(inputs, hosts[number])
-            for domain in {clock.domain for clock in inputs.of(int(alone[0]))} & own.keys():
-                graph.relate(domain, first, replace(own[domain].then(clock_map), bound_ns=clock_map.bound_ns))
+            known = _own(inputs, hosts[number])
+            for domain in {clock.domain for clock in inputs.of(int(alone[0]))} & known.keys():
+                graph.relate(domain, first, replace(known[domain].then(clock_map), bound_ns=clock_map.bound_ns))
     apart = [
-        HostsApart(
-            names[one],
-            names[other],
-            least - moved[one][1] + moved[other][0],
-            most - moved[one][0] + moved[other][1],
-            count,
-        )
-        for one, other, least, most, count in placed.apart
+        HostsApart(names[a], names[b], least - moved[a][1] + moved[b][0], most - moved[a][0] + moved[b][1], count)
+        for a, b, least, most, count in placed.apart
     ]
-    to = {hosts[number]: hosts[one.beside] for number, one in placed.hosts.items()}
+    to = {hosts[number]: hosts[host.beside] for number, host in placed.hosts.items()}
     beside = {wall: to.get(first, first) for wall, first in inputs.beside.items()} | to
     return replace(inputs, graph=graph, hosts_apart=apart, beside=beside)
+
+
+def _refuse(inputs: Inputs, placed: PlacedHosts, host_of: I64) -> None:
+    """Raise the error for collectives that place no hosts, if there are such."""
+    if placed.contradicting and placed.records is not None:
+        raise _contradiction(inputs, placed.records, host_of, placed.contradicting)
+    if placed.uneven and placed.records is not None:
+        raise _uneven(inputs, placed.records, host_of, *placed.uneven)
+    if placed.unsettled:
+        raise _not_settled(inputs, placed.unsettled)
 
 
 def placed_hosts(records: Occurrences, host_of: I64, spans: I64, room: I64 | None = None) -> PlacedHosts:
@@ -293,13 +291,7 @@ def _placed(records: Occurrences, which: ByOrder, host_of: I64, spans: I64, room
 
 
 def _island(
-    every: Occurrences,
-    which: ByOrder,
-    columns: tuple[I64, I64],
-    part: Mask,
-    used: I64,
-    host_of: I64,
-    spans: I64,
+    every: Occurrences, which: ByOrder, columns: tuple[I64, I64], part: Mask, used: I64, host_of: I64, spans: I64
 ) -> PlacedHosts:
     """Return the placements of the wall clocks of the hosts of an island."""
     stated, exact = (
@@ -310,17 +302,17 @@ def _island(
     uneven, edge_ns = _uneven_pair(which.matches, exact[1][: len(part)], part, used, lines)
     ends = lines.apply(spans[:, used])
     span = float(np.min(ends)), float(np.max(ends))
-    intervals = host_intervals(lines.apply(columns[0][:, used]), lines.apply(columns[1][:, used]), span)
+
+    def limits(entered: I64, left: I64, rate: float = HOSTS_DRIFT) -> HostIntervals:
+        return host_intervals(lines.apply(entered[:, used]), lines.apply(left[:, used]), span, rate)
+
+    intervals = limits(*columns)
     if intervals.contradicting and not (uneven and uneven[2].shown is Ends.STEEP):
         wrong = tuple((number, int(used[host]), int(used[other])) for number, host, other in intervals.contradicting)
         return PlacedHosts(contradicting=wrong)
     if uneven:
         return PlacedHosts() if uneven[2].shown is Ends.FEW else PlacedHosts(uneven=uneven)
-    skewed = np.any(every.most)
-    drawn = (
-        None if not skewed else host_intervals(lines.apply(stated[0][:, used]), lines.apply(stated[1][:, used]), span)
-    )
-    level = host_intervals(lines.apply(exact[0][:, used]), lines.apply(exact[1][:, used]), span, 0.0)
+    drawn, level = limits(*stated) if np.any(every.most) else None, limits(*exact, 0.0)
     hosts: dict[int, PlacedHost] = {}
     for number, at in enumerate(used.tolist()):
         if number:
@@ -430,9 +422,8 @@ def _spans(inputs: Inputs, hosts: Sequence[ClockDomain]) -> I64:
     spans = np.zeros((2, len(hosts)), np.int64)
     firsts = _firsts(inputs)
     for number, wall in enumerate(hosts):
-        own = _own(inputs, wall)
-        clocks = [clock for clock in inputs.clocks if firsts[clock.index] == wall and clock.domain in own]
-        ends = [own[clock.domain].at(clock.correction.at(ts)) for clock in clocks for ts in clock.span]
+        clocks = [clock for clock in inputs.clocks if firsts[clock.index] == wall]
+        ends = [corrected for _, corrected in _ends(inputs, wall, clocks)]
         spans[:, number] = min(ends, default=0), max(ends, default=0)
     return spans
 
@@ -487,13 +478,12 @@ def _contradiction(
         named.append(
             f"{called} (rank {records.rank[early]} left it at {where}, rank {records.rank[late]} entered it at {there})"
         )
-    files = tuple(inputs.traces[index].sources[0].name for index in sorted(used))
     text = (
-        f"{listed(files)}: no offsets between their hosts make all their collectives possible; "
-        f"{listed(tuple(named), ' and ')} contradict each other: a clock was set in between, records "
-        "are wrong, or they are of different jobs"
+        f"{_names(inputs, used)}: no offsets between their hosts make all their collectives possible; "
+        f"{listed(named, ' and ')} contradict each other: a clock was set in between, records are wrong, or they are "
+        "of different jobs"
     )
-    return InconsistentClocks(text, hint="--on-ambiguous best keeps all clocks, and marks them")
+    return InconsistentClocks(text, hint=KEEP_CLOCKS)
 
 
 def _uneven(
@@ -501,36 +491,29 @@ def _uneven(
 ) -> AlignmentError:
     """Return the error for two hosts whose ends are not those of one job with clocks that run evenly."""
     inputs_of = [np.unique(records.input[host_of[records.input] == host]).tolist() for host in (one, other)]
-    files = tuple(inputs.traces[index].sources[0].name for index in sorted({*inputs_of[0], *inputs_of[1]}))
-    hint = "--on-ambiguous best keeps all clocks, and marks them"
+    error = UnverifiedAlignment if found.shown in (Ends.OF_NO_JOB, Ends.STEEP) else InconsistentClocks
     if found.shown is Ends.OF_NO_JOB:
-        return UnverifiedAlignment(
-            f"{listed(files)}: these may be records of different jobs, or of different collectives: the "
-            "ranks of a job leave a collective together; here the ends scatter by "
-            f"{format_short(found.scatter_ns)}, and the times between them do not vary together",
-            hint=hint,
+        why = (
+            "these may be records of different jobs, or of different collectives: the ranks of a job leave a "
+            f"collective together; here the ends scatter by {format_short(found.scatter_ns)}, and the times between "
+            "them do not vary together"
         )
-    if found.shown is Ends.STEEP:
-        text = (
-            f"{listed(files)}: by the ends of their collectives, the clocks of their hosts drift by "
-            f"{found.drift * 1e6:+.0f} ppm, expected {HOSTS_DRIFT * 1e6:.0f} ppm at most: one "
-            "is being slewed, or the records are of different jobs"
+    elif found.shown is Ends.STEEP:
+        why = (
+            f"by the ends of their collectives, the clocks of their hosts drift by {found.drift * 1e6:+.0f} ppm, "
+            f"expected {HOSTS_DRIFT * 1e6:.0f} ppm at most: one is being slewed, or the records are of different jobs"
         )
-        return UnverifiedAlignment(text, hint=hint)
-    if found.shown is Ends.UNEVEN:
-        return InconsistentClocks(
-            f"{listed(files)}: the ends of their collectives wander apart as those of no two clocks: a "
-            "clock was set or slewed several times, or the records are of different jobs",
-            hint=hint,
+    elif found.shown is Ends.UNEVEN:
+        why = (
+            "the ends of their collectives wander apart as those of no two clocks: a clock was set or slewed several "
+            "times, or the records are of different jobs"
         )
-    its = records.where(np.isin(records.input, inputs_of[1]))
-    row = int(np.flatnonzero(its.number == common[found.after])[0])
-    place, name = _record(inputs.traces[its.input[row]], int(its.row[row]))
-    text = (
-        f"{listed(files)}: by the ends of their collectives, the clock of a host was set by "
-        f"{format_short(abs(found.step_ns))} after {name!r} at {place}"
-    )
-    return InconsistentClocks(text, hint=hint)
+    else:
+        last = records.where((records.number == common[found.after]) & np.isin(records.input, inputs_of[1]))
+        place, name = _record(inputs.traces[last.input[0]], int(last.row[0]))
+        step = format_short(abs(found.step_ns))
+        why = f"by the ends of their collectives, the clock of a host was set by {step} after {name!r} at {place}"
+    return error(f"{_names(inputs, {*inputs_of[0], *inputs_of[1]})}: {why}", hint=KEEP_CLOCKS)
 
 
 def _record(trace: Trace, row: int) -> tuple[str, str]:
@@ -540,19 +523,20 @@ def _record(trace: Trace, row: int) -> tuple[str, str]:
 
 def _not_settled(inputs: Inputs, unsettled: Sequence[Unsettled]) -> AlignmentError:
     """Return the error for files whose collectives cannot be matched for certain."""
-    several = any(one.several for one in unsettled)
-    files = tuple(
-        inputs.traces[index].sources[0].name for index in sorted({i for one in unsettled for i in one.inputs})
-    )
-    text = (
-        f"{listed(files)}: their collectives have no numbers (Seq) and fit at several offsets between "
-        "their hosts; the wall clocks do not decide"
-        if several
-        else (
-            f"{listed(files)}: their collectives have no numbers (Seq), and it is not certain which "
-            "records are one collective: one file lacks some, or a clock was set in between"
+    files = _names(inputs, {index for pair in unsettled for index in pair.inputs})
+    if any(pair.several for pair in unsettled):
+        return AmbiguousAlignment(
+            f"{files}: their collectives have no numbers (Seq) and fit at several offsets between their hosts; the "
+            "wall clocks do not decide",
+            hint=KEEP_CLOCKS,
         )
+    return UnverifiedAlignment(
+        f"{files}: their collectives have no numbers (Seq), and it is not certain which records are one collective: "
+        "one file lacks some, or a clock was set in between",
+        hint=KEEP_CLOCKS,
     )
-    return (AmbiguousAlignment if several else UnverifiedAlignment)(
-        text, hint="--on-ambiguous best keeps all clocks, and marks them"
-    )
+
+
+def _names(inputs: Inputs, numbers: Collection[int]) -> str:
+    """Return the names of the files of some inputs."""
+    return listed(inputs.traces[index].sources[0].name for index in sorted(numbers))

@@ -97,8 +97,7 @@ class Occurrences:
     @property
     def exact(self) -> Occurrences:
         """The same records with neither bounds nor skews."""
-        nothing = self.bound * 0
-        return replace(self, bound=nothing, least=nothing, most=nothing)
+        return replace(self.without_skews, bound=self.bound * 0)
 
     @property
     def without_skews(self) -> Occurrences:
@@ -239,13 +238,7 @@ def _recorded(
         bounds[clock] = within + trace.clocks[clock].resolution_ns
     same = np.ones(len(rows), np.int64)
     numbered = [
-        (
-            groups[one.group, one.ends],
-            terms.kinds[kind],
-            terms.whats[kind, one.sizes],
-            one.seq,
-            one.side,
-        )
+        (groups[one.group, one.ends], terms.kinds[kind], terms.whats[kind, one.sizes], one.seq, one.side)
         for one, kind in zip(chosen, ("message" if one.kind in MESSAGES else one.kind for one in chosen), strict=True)
     ]
     columns = np.array(numbered, np.int64).reshape(-1, 5).T
@@ -299,22 +292,23 @@ def _groups(stated: Set[GroupStated], declared: Mapping[str, Group], rank: int) 
 def numbered_collectives(records: Occurrences) -> Occurrences:
     """Match the records of equal group, kind and sequence number, if each rank has the number equally often."""
     records = records.where(records.seq >= 0)
+    if not len(records.row):
+        return records
     records = records.where(np.lexsort((records.start, records.rank, records.seq, records.kind, records.group)))
     of_one = _runs(records.group, records.kind, records.seq)
     of_rank = _runs(of_one, records.rank)
     nth = np.arange(len(of_rank)) - np.searchsorted(of_rank, of_rank)
-    times = np.bincount(of_rank)[of_rank] if len(of_rank) else of_rank
-    most, least = (_over(of_one, times, ufunc) for ufunc in (np.maximum, np.minimum))
-    kept = most == least
-    number = _renumbered(np.stack((of_one[kept], nth[kept])))
+    times, begins = np.bincount(of_rank)[of_rank], np.flatnonzero(np.diff(of_one, prepend=-1))
+    kept = (np.maximum.reduceat(times, begins) == np.minimum.reduceat(times, begins))[of_one]
+    number = np.unique(of_one[kept] * len(nth) + nth[kept], return_inverse=True)[1]
     return of_several_ranks(records.where(kept).numbered(number))
 
 
 def one_sided_collectives(records: Occurrences) -> Occurrences:
     """Match the records of collectives in which only one side waits, if both sides are recorded."""
     numbered = numbered_collectives(records.where(records.side != Side.BOTH))
-    both = [np.bincount(numbered.number, numbered.side == side, numbered.count) > 0 for side in (Side.START, Side.END)]
-    return numbered.where((both[0] & both[1])[numbered.number])
+    start, end = (np.bincount(numbered.number, numbered.side == side) > 0 for side in (Side.START, Side.END))
+    return numbered.where((start & end)[numbered.number])
 
 
 def joined_numbers(one: Occurrences, other: Occurrences) -> Occurrences:
@@ -324,33 +318,12 @@ def joined_numbers(one: Occurrences, other: Occurrences) -> Occurrences:
 
 def _runs(*columns: I64) -> I64:
     """Return the number of the run of equal values of each row; rows are sorted by the columns."""
-    if not len(columns[0]):
-        return np.zeros(0, np.int64)
-    changed = np.any([np.diff(column) != 0 for column in columns], axis=0)
-    runs: I64 = np.r_[0, np.cumsum(changed)].astype(np.int64)
+    changed = np.any([np.diff(column, prepend=column[:1]) != 0 for column in columns], axis=0)
+    runs: I64 = np.cumsum(changed)
     return runs
-
-
-def _over(runs: I64, values: I64, ufunc: np.ufunc) -> I64:
-    """Reduce the values of each run, and return the result for each row."""
-    if not len(runs):
-        return values
-    begins = np.searchsorted(runs, np.arange(runs[-1] + 1))
-    values_of_runs: I64 = ufunc.reduceat(values, begins)[runs]
-    return values_of_runs
-
-
-def _renumbered(keys: I64) -> I64:
-    """Return the numbers from 0 of distinct keys, which are the columns of an array."""
-    if not keys.shape[1]:
-        return np.zeros(0, np.int64)
-    numbers: I64 = np.unique(keys, axis=1, return_inverse=True)[1].reshape(-1).astype(np.int64)
-    return numbers
 
 
 def of_several_ranks(occurrences: Occurrences) -> Occurrences:
     """Return the collectives with records of more than one rank, renumbered."""
-    number = occurrences.number
-    often = np.bincount(number)[number] > 1 if len(number) else np.zeros(0, bool)
-    kept = occurrences.where(often)
+    kept = occurrences.where(np.bincount(occurrences.number)[occurrences.number] > 1)
     return replace(kept, number=_runs(kept.number))

@@ -13,8 +13,7 @@ be shorter than on a device that is idle at times, and if all are long, by as mu
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from itertools import islice
+from dataclasses import astuple, dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -95,19 +94,17 @@ def skews(trace: Trace, clock: int) -> Mapping[int, DeviceSkew]:
     found = work_and_waits(trace, clock)
     if found is None:
         return {}
-    slices, of_track = trace.slices, processes(trace.tracks)
-    device = of_track[slices.track[found.work]]
+    slices, ends = trace.slices, trace.slices.ts + trace.slices.dur
+    device = processes(trace.tracks)[slices.track[found.work]]
     of: dict[int, DeviceSkew] = {}
     for track in np.unique(device).tolist():
         rows = np.flatnonzero(device == track)
-        begin, early = _in_order(
-            slices.ts[found.work[rows]], slices.ts[found.calls[rows]] - slices.ts[found.work[rows]]
-        )
+        started = slices.ts[found.work[rows]]
+        begin, early = _in_order(started, slices.ts[found.calls[rows]] - started)
         wrong = int(WRONG_IDS * len(early))
         kept = early <= np.partition(early, len(early) - 1 - wrong)[len(early) - 1 - wrong]
         waits = np.flatnonzero(np.isin(found.waited, rows))
-        ended = (slices.ts + slices.dur)[found.work[found.waited[waits]]]
-        returned = (slices.ts + slices.dur)[found.waits[waits]]
+        ended, returned = (ends[found.work[found.waited[waits]]], ends[found.waits[waits]])
         of[track] = DeviceSkew(begin[kept], early[kept], *_in_order(ended, returned - ended))
     return of
 
@@ -143,19 +140,16 @@ class Behind:
 def devices_behind(inputs: Inputs) -> Mapping[Key, Behind]:
     """Return the devices that are behind, by the clock of their host."""
     of: dict[Key, Behind] = {}
-    for one in inputs.clocks:
-        seen = [skew for skew in inputs.skews[one.index].get(one.clock, {}).values() if skew.is_behind]
+    for clock in inputs.clocks:
+        seen = [skew for skew in inputs.skews[clock.index].get(clock.clock, {}).values() if skew.is_behind]
         if seen:
             launched = np.concatenate([skew.launched for skew in seen])
-            worst = int(np.max(launched))
-            early = (
-                f"{int((launched > 0).sum())} of {len(launched)} kernels start before the calls that launched "
-                f"them, by up to {format_time(worst)}"
+            early, worst = int((launched > 0).sum()), int(np.max(launched))
+            text = (
+                f"{early} of {len(launched)} kernels start before the calls that launched them, by up to "
+                f"{format_time(worst)}: the clock of its device is behind, which the bound allows for"
             )
-            of[one.key] = Behind(
-                f"{early}: the clock of its device is behind, which the bound allows for",
-                PROFILER_NS + worst + _LATENCY_NS,
-            )
+            of[clock.key] = Behind(text, PROFILER_NS + worst + _LATENCY_NS)
     return of
 
 
@@ -202,7 +196,7 @@ def with_device_bounds(alignment: Alignment, records: Occurrences) -> Alignment:
     Args:
         records: the matched collectives in which all wait for all, on trace time.
     """
-    hosts = [one.key or str(index) for index, one in enumerate(alignment.machines)]
+    hosts = [machine.key or str(index) for index, machine in enumerate(alignment.machines)]
     if len({hosts[index] for index in np.unique(records.input).tolist()}) < 2:
         return alignment
     bounds = _bounds(_on_one_device(records), alignment.related)
@@ -212,11 +206,10 @@ def with_device_bounds(alignment: Alignment, records: Occurrences) -> Alignment:
         for index, (beside, bound) in bounds.items()
         if beside in several
     }
-    lines = iter(alignment.receipt)
     receipt = [
         replace(line, device_bound_ns=known[index].bound_ns) if index in known else line
-        for index, maps in enumerate(alignment.maps)
-        for line in islice(lines, len(maps))
+        for index, lines in enumerate(alignment.lines)
+        for line in lines
     ]
     return replace(alignment, receipt=receipt, device_bounds=known)
 
@@ -230,9 +223,7 @@ def among_devices(records: Occurrences, bounds: Mapping[int, DeviceBound]) -> Oc
     if not bounds or not len(records.row):
         return records
     inputs = [bounds.get(index, DeviceBound(-1, 0, 0)) for index in range(int(np.max(records.input)) + 1)]
-    beside = np.array([one.beside for one in inputs], np.int64)[records.input]
-    host = np.array([one.host for one in inputs], np.int64)[records.input]
-    bound = np.array([one.bound_ns for one in inputs], np.int64)[records.input]
+    beside, host, bound = np.array([astuple(of_input) for of_input in inputs], np.int64)[records.input].T
     first = np.flatnonzero(np.diff(records.number, prepend=-1))
     nearest, farthest = np.minimum.reduceat(beside, first), np.maximum.reduceat(beside, first)
     apart = np.minimum.reduceat(host, first) < np.maximum.reduceat(host, first)

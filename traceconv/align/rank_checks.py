@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from operator import attrgetter
 from shlex import quote
 from typing import TYPE_CHECKING
 
@@ -14,7 +15,7 @@ from traceconv.align.checks import Breaches, Check, Contradiction, Rule
 from traceconv.align.collective_matching import Matched, Odd
 from traceconv.align.collectives import Impossible, Occurrences
 from traceconv.align.host_clocks import Ends, ends_of_two
-from traceconv.align.wording import listed
+from traceconv.align.wording import KEEP_CLOCKS, listed
 from traceconv.model.clocks import HOSTS_DRIFT, NO_BOUND_NS, UNSTATED_BOUND_NS, Verdict
 from traceconv.model.columns import I64
 from traceconv.model.numbers import format_option, format_short, format_uncertainty
@@ -44,17 +45,14 @@ def check_of_ranks(traces: Sequence[Trace], alignment: Alignment, matched: Match
     wrong = related.impossible(seen)
     after = Breaches(0, 0)
     # these first: they may be the reason why hosts are not placed
-    checks = [_of_odd(traces, related, odd) for odd in matched.odd]
+    found = [_of_odd(traces, related, odd) for odd in matched.odd]
     if wrong:
-        count = len(np.unique(np.concatenate([one.numbers for one in wrong])))
-        worst = max(wrong, key=lambda one: one.worst_ns)
+        count = len(np.unique(np.concatenate([impossible.numbers for impossible in wrong])))
+        worst = max(wrong, key=attrgetter("worst_ns"))
         after = Breaches(count, worst.worst_ns, _place(traces, worst))
-        checks += _contradictions(traces, related, seen)
-    contradictions = tuple(checks)
+        found += _contradictions(traces, related, seen)
     return [
-        Check(
-            Rule.COLLECTIVE, files, seen.count, after, ranks=ranks, alone=matched.alone, contradictions=contradictions
-        )
+        Check(Rule.COLLECTIVE, files, seen.count, after, ranks=ranks, alone=matched.alone, contradictions=tuple(found))
     ]
 
 
@@ -81,17 +79,12 @@ class Hosts:
 
     def __init__(self, alignment: Alignment) -> None:
         self.of = alignment.apart
-        self.users = np.array(
-            [any(clock_map.by_user for clock_map in maps_of.values()) for maps_of in alignment.maps], bool
-        )
-        self.by_hand = self.users & ~np.array(
-            [any(clock_map.estimated for clock_map in maps_of.values()) for maps_of in alignment.maps], bool
-        )
-        numbers = {host: number for number, host in enumerate(dict.fromkeys(self.of))}
-        self._host = np.array([numbers[host] for host in self.of], np.int64)
-        lines = iter(alignment.receipt)
-        moved = [[next(lines).moved_ns for _ in maps_of] for maps_of in alignment.maps]
-        self.moved = [of_clocks[0] if of_clocks else None for of_clocks in moved]
+        maps = [list(maps_of.values()) for maps_of in alignment.maps]
+        self.users = np.array([any(clock_map.by_user for clock_map in maps_of) for maps_of in maps], bool)
+        estimated = np.array([any(clock_map.estimated for clock_map in maps_of) for maps_of in maps], bool)
+        self.by_hand = self.users & ~estimated
+        self._host = np.array([self.of.index(host) for host in self.of], np.int64)
+        self.moved = [lines[0].moved_ns if lines else None for lines in alignment.lines]
 
     def impossible(self, records: Occurrences) -> list[Impossible]:
         """Return the impossible collectives within each host, then those between hosts; empty sets are left out."""
@@ -107,16 +100,12 @@ class Hosts:
     def units(self, impossible: Sequence[Impossible]) -> I64:
         """Return for each input a number, equal for those that move together: of a host without contradictions."""
         units, hosts = np.arange(len(self._host)), self._host
-        torn = {hosts[wrong.of.input[wrong.early[0]]] for wrong in impossible if self._is_within(wrong)}
+        ends = [hosts[wrong.of.input[[wrong.early[0], wrong.late[0]]]] for wrong in impossible]
+        torn = {left for left, entered in ends if left == entered}
         for host in np.unique(hosts).tolist():
             if host not in torn:
                 units[hosts == host] = np.flatnonzero(hosts == host)[0]
         return units
-
-    def _is_within(self, wrong: Impossible) -> bool:
-        """Return whether the worst collective is impossible within a host."""
-        one, other = (self._host[wrong.of.input[rows[0]]] for rows in (wrong.early, wrong.late))
-        return bool(one == other)
 
     def are_apart(self, one: int, other: int) -> bool:
         """Return whether two inputs have wall clocks of different hosts."""
@@ -155,17 +144,13 @@ def _of_odd(traces: Sequence[Trace], related: Hosts, odd: Odd) -> Contradiction:
     """
     pair = _inputs(odd.wrong, odd.wrong.of)
     placed = tuple(index for index in pair if related.users[index])
-    set_by = odd.set_by_ns
-    why = (
-        "no offset makes all of them possible: a clock was set in between, or records are missing"
-        if set_by is None
-        else f"one clock was set in between, by about {format_short(set_by)}, or records are missing"
-    )
-    doubted = set_by is not None or related.are_apart(*pair)
+    why, doubted = "no offset makes all of them possible: a clock was set in between", related.are_apart(*pair)
+    if odd.set_by_ns is not None:
+        why, doubted = f"one clock was set in between, by about {format_short(odd.set_by_ns)}", True
     verdict = Verdict.UNVERIFIED if doubted and not placed else Verdict.ASSUMED
     hint = _hint(traces, related, odd.wrong.of, [odd.wrong])
     contradiction = _contradiction(traces, odd.wrong, odd.wrong.of, verdict, placed or pair, hint)
-    return structs.replace(contradiction, text=f"{contradiction.text}: {why}")
+    return structs.replace(contradiction, text=f"{contradiction.text}: {why}, or records are missing")
 
 
 def _inputs(wrong: Impossible, records: Occurrences) -> tuple[int, int]:
@@ -201,22 +186,18 @@ def _contradiction(
     clocks = (
         f"the wall clocks of its host and of {other}, taken as equal" if hosts else f"its clock and that of {other}"
     )
-    place, worst = _place(traces, wrong), wrong.worst_ns
     text = (
         f"by {clocks}, {wrong.count} of {wrong.of.count} collectives are impossible, by up to "
-        f"{format_short(worst)} ({place})"
+        f"{format_short(wrong.worst_ns)} ({_place(traces, wrong)})"
     )
-    return Contradiction(
-        verdict, inputs, names[inputs[-1]], text, hint or "--on-ambiguous best keeps all clocks, and marks them"
-    )
+    return Contradiction(verdict, inputs, names[inputs[-1]], text, hint or KEEP_CLOCKS)
 
 
 def _hint(traces: Sequence[Trace], related: Hosts, records: Occurrences, impossible: Sequence[Impossible]) -> str:
     """Return the hint for inputs that contradict each other, with all offsets that are needed, if these help."""
-    worst = max(impossible, key=lambda one: one.worst_ns)
+    worst = max(impossible, key=attrgetter("worst_ns"))
     pair = _inputs(worst, records)
     first, _ = _by_blame(records, int(np.min(records.input)), pair[0])
-    leave = "--on-ambiguous best keeps all clocks, and marks them"
     unit = related.units(impossible)
     moves = _moves(records, unit, int(unit[first]))
     options = [
@@ -226,22 +207,24 @@ def _hint(traces: Sequence[Trace], related: Hosts, records: Occurrences, impossi
         if number in moves and (moved := related.moved[index]) is not None
     ]
     if not options:
-        return leave
+        return KEEP_CLOCKS
     by = np.array([moves.get(number, (0, 0))[0] for number in unit.tolist()], np.int64)[records.input]
     then = replace(records, start=records.start + by, end=records.end + by, bound=records.bound // 2)
     rest, shown = then.impossible(), _ends_of(records, pair)
+    if not rest.count and shown not in (Ends.OF_ONE_JOB, Ends.FEW):
+        return KEEP_CLOCKS
     doubt = (
-        "" if shown is Ends.OF_ONE_JOB else "the ends of these collectives do not show one job; if they are of one, "
+        "the ends of these collectives do not show one job; if they are of one, "
+        if shown is not Ends.OF_ONE_JOB
+        else ""
     )
-    if not rest.count:
-        if shown not in (Ends.OF_ONE_JOB, Ends.FEW):
-            return leave
-        return f"{doubt}with {listed(options, ' ')} all these collectives are possible; {leave}"
-    return (
-        f"{doubt}with {listed(options, ' ')} {rest.count} of {records.count} collectives remain "
-        f"impossible, by up to {format_short(rest.worst_ns)} instead of {format_short(worst.worst_ns)}"
-        f"; {leave}"
-    )
+    left = "all these collectives are possible"
+    if rest.count:
+        left = (
+            f"{rest.count} of {records.count} collectives remain impossible, by up to {format_short(rest.worst_ns)} "
+            f"instead of {format_short(worst.worst_ns)}"
+        )
+    return f"{doubt}with {listed(options, ' ')} {left}; {KEEP_CLOCKS}"
 
 
 def _ends_of(records: Occurrences, pair: tuple[int, int]) -> Ends:

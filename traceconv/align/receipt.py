@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from itertools import islice
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Any
 
 from traceconv.align.checks import Causality
@@ -83,14 +83,19 @@ class ReceiptLine:
 
     def as_json(self) -> dict[str, Any]:
         """Return the members of the line in the metadata of a trace, without those that do not apply."""
-        members = asdict(replace(self, messages=()))
-        members = {("warnings" if name == "messages" else name): value for name, value in members.items()}
+        members = {
+            ("warnings" if name == "messages" else name): value
+            for name, value in asdict(replace(self, messages=())).items()
+        }
         members["warnings"] = self.warnings
         del members["moved_ns"]
-        absent = {"drift_ppm": not self.drift_ppm, "matches": not self.matches, "residual_ns": self.residual_ns is None}
-        absent |= {name: not members[name] for name in ("warnings", "note", "host", "two_hosts")}
-        absent |= {name: members[name] is None for name in ("rank", "world_size", "device_bound_ns")}
-        return {name: value for name, value in members.items() if not absent.get(name)}
+        unless_none = ("residual_ns", "rank", "world_size", "device_bound_ns")
+        unless_empty = ("drift_ppm", "matches", "warnings", "note", "host", "two_hosts")
+        return {
+            name: value
+            for name, value in members.items()
+            if not (name in unless_none and value is None) and not (name in unless_empty and not value)
+        }
 
 
 def moved_ns(clock: ClockInput, clock_map: ClockMap, by_file: ClockMap | None, target: ClockDomain) -> int | None:
@@ -145,6 +150,12 @@ class Alignment:
     zones_told: frozenset[int] = frozenset()
 
     @property
+    def lines(self) -> list[list[ReceiptLine]]:
+        """For each input its lines of the receipt."""
+        lines = iter(self.receipt)
+        return [list(islice(lines, len(maps_of))) for maps_of in self.maps]
+
+    @property
     def apart(self) -> list[str]:
         """For each input its host if its wall clock is assumed to agree with that of the first host; else "".
 
@@ -172,30 +183,21 @@ class Alignment:
         What events contradict beyond its bound has none.
         """
         unbound: dict[str, Any] = {} if verdict in (Verdict.OK, Verdict.ASSUMED) else {"bound_ns": None}
-        maps = [
-            {
+        maps, lines = list(self.maps), self.lines
+        for index in inputs:
+            maps[index] = {
                 clock: replace(clock_map, verdict=worse(clock_map.verdict, verdict), **unbound)
-                for clock, clock_map in maps_of.items()
+                for clock, clock_map in self.maps[index].items()
             }
-            if index in inputs
-            else maps_of
-            for index, maps_of in enumerate(self.maps)
-        ]
-        lines = iter(self.receipt)
-        receipt = [
-            replace(
-                line,
-                verdict=str(worse(Verdict(line.verdict), verdict)),
-                messages=(*line.messages, text) if index == inputs[-1] else line.messages,
-                **unbound,
-            )
-            if index in inputs
-            else line
-            for index, maps_of in enumerate(self.maps)
-            for line in islice(lines, len(maps_of))
-        ]
+            said = (text,) if index == inputs[-1] else ()
+            lines[index] = [
+                replace(
+                    line, verdict=str(worse(Verdict(line.verdict), verdict)), messages=line.messages + said, **unbound
+                )
+                for line in self.lines[index]
+            ]
         left = self.together.without(inputs) if verdict.refused else self.together
-        return replace(self, maps=maps, receipt=receipt, together=left)
+        return replace(self, maps=maps, receipt=list(chain.from_iterable(lines)), together=left)
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,17 +267,13 @@ def receipt_line(
     source, domain = clock.trace.sources[0], clock.domain
     used = [pair.estimate for pair in pairs if clock.key in pair.keys and pair.carries(clock_map)]
     basis = max(used, key=lambda estimate: estimate.matches, default=None)
-    totals = domain.run is Run.TOTALS
     has_times = not domain.synthetic or (bool(clock_map.steps) and domain.run is Run.NONE)
-    timed = "its own times, assumed to be seconds" if domain.seconds_assumed else "its own times"
-    own = timed if has_times else "totals have no times" if totals else "no times in the file: positions are synthetic"
-    assumed = domain.synthetic or (domain.seconds_assumed and not clock_map.steps)
-    method = clock_map.method if clock_map.steps else str(own)
+    method = clock_map.method if clock_map.steps else _times_of(domain)
     if clock_map.bends:
         method = f"{method}, in {len(clock_map.lines)} segments of time"
-    one_instant = (
-        domain.synthetic and clock_map.by_user
-    )  # the position of one synthetic time is known, and of no other one
+    assumed = domain.synthetic or (domain.seconds_assumed and not clock_map.steps)
+    # of a synthetic clock that the user places the position of one time is known, and of no other one
+    bounded = has_times and clock_map.bound_ns is not None and not (domain.synthetic and clock_map.by_user)
     laid = placement if domain.run is Run.NONE else None
     return ReceiptLine(
         source.name,
@@ -283,9 +281,7 @@ def receipt_line(
         domain.name,
         method,
         clock_map.offset_ns,
-        clock_map.bound_ns + domain.resolution_ns
-        if has_times and clock_map.bound_ns is not None and not one_instant
-        else None,
+        clock_map.stated_bound_ns + domain.resolution_ns if bounded else None,
         str(Verdict.ASSUMED if assumed and clock_map.verdict is Verdict.OK else clock_map.verdict),
         round(clock_map.drift_ppm, 4),
         laid.matches if laid else basis.matches if basis else 0,
@@ -298,3 +294,10 @@ def receipt_line(
         clock_map.two_hosts,
         moved,
     )
+
+
+def _times_of(domain: ClockDomain) -> str:
+    """Return what the times of a clock are that no relation moves."""
+    if domain.synthetic:
+        return "totals have no times" if domain.run is Run.TOTALS else "no times in the file: positions are synthetic"
+    return "its own times, assumed to be seconds" if domain.seconds_assumed else "its own times"

@@ -7,6 +7,9 @@ from shlex import quote
 
 from traceconv.model.numbers import earlier_or_later
 
+#: The hint for clocks that contradict each other.
+KEEP_CLOCKS = "--on-ambiguous best keeps all clocks, and marks them"
+
 
 def listed(several: Iterable[object], between: str = ", ") -> str:
     """Return several things, such as "a, b"."""
