@@ -97,7 +97,7 @@ class Importer(ABC):
     line_up: ClassVar[str]
     with_perf: ClassVar[str] = ""
     becomes: ClassVar[tuple[tuple[str, str], ...]]
-    lost: ClassVar[tuple[str, ...]]
+    lost: ClassVar[tuple[str, ...]] = ()
     unrecorded: ClassVar[str] = ""
     marks: ClassVar[FormatMarks] = NO_MARKS
 

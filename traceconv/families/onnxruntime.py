@@ -147,7 +147,6 @@ class OnnxRuntime(Importer):
         ("perf counters of the fork", "args and counters for each node"),
         ("launch and kernel", "flows"),
     )
-    lost = ()
     marks = FormatMarks(
         launch_flows="launch",
         devices=DeviceMarks(

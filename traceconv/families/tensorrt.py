@@ -318,7 +318,6 @@ class Tensorrt(Importer):
         ("a layer of --exportProfile", "slice of its mean length, end to end, with total, median and share as args"),
         ("a layer of --exportLayerInfo", "row of a table without times; the bindings are metadata"),
     )
-    lost = ()
     unrecorded = "no machine with TensorRT was at hand. Public files of trtexec were read, too."
     marks = FormatMarks(libraries="libnvinfer", several=SeveralMarks(r".* / layers \(synthetic\)", means=True))
 

@@ -261,7 +261,6 @@ class PerfHeader(Importer):
         ("fact (host, command, version, events)", "row of a table without a timeline, and metadata"),
         ("clockid, reference time", "clock, snapshot of clock and wall clock"),
     )
-    lost = ()
 
     def form(self, head: Head) -> Form:
         """Return the last form of a recording: the header alone, known by its command and first sample."""

@@ -649,10 +649,7 @@ class PerfStat(Importer):
     becomes = (
         ("count of an event in an interval (-I)", "counter from the start of the interval, with its unit"),
         ("CPU, core, socket, node, thread (-A, --per-...)", "group of tracks"),
-        (
-            "all that perf prints about an interval",
-            "args of its slice: value, unit, run time, percentage, metrics, variance",
-        ),
+        ("all about an interval", "args of its slice: value, unit, run time, percentage, metrics, variance"),
         ("percentage of time on a counter, if below 100", "counter `... running`"),
         ("counts of the whole run, --summary", "args of a slice as long as the run, or of a row without timeline"),
         ("command, started on, elapsed, user, sys", "metadata, args of the run"),

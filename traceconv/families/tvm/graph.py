@@ -381,7 +381,6 @@ class TvmGraph(Importer):
         "Leave it in the folder of the debugger's table or execution trace: these read it themselves, and show flows."
     )
     becomes = (("node", "row of a table without a timeline: function, inputs, shape, dtype, storage_id, attributes"),)
-    lost = ()
 
     def sniff(self, head: Head) -> Match:
         """Return YES for nodes with the names of TVM; MXNet writes graphs with the same outline."""
