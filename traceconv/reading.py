@@ -101,12 +101,16 @@ def recognise(source: Source, format: str | None = None) -> Recognised:
     """
     among = formats_called(format) if format else ()
     named = (importer_class(among[0]), Match.yes("")) if len(among) == 1 else None
-    for one in collected(source):
-        identified = named or _first_recognised(one, among)
-        if identified is None or (one.arrivals and _reads_arrivals(source, named, among)):
+    for collector in collected(source):
+        identified = named or _first_recognised(collector, among)
+        if identified is None or (collector.arrivals and _reads_arrivals(source, named, among)):
             continue
         cls, match = identified
-        streams = [stream for stream in one.streams if one.by_name or answer_of(cls, stream).certainty > Certainty.NO]
+        streams = [
+            stream
+            for stream in collector.streams
+            if collector.by_name or answer_of(cls, stream).certainty > Certainty.NO
+        ]
         if streams:
             many = f", from {len(streams)} writers whose prefixes are removed" if len(streams) > 1 else ""
             return Recognised(source, cls, match.reason + many, streams)
@@ -426,7 +430,7 @@ def expand(
                 else:
                     take(Recording(file, number, True, recognised))
         known |= {os.path.realpath(file) for file in files.paths}
-    if any(one.is_optional for one in expanded.recordings):
+    if any(recording.is_optional for recording in expanded.recordings):
         _take_once(expanded, each, limits)
     if not expanded.recordings:
         names = ", ".join(map(shown, paths))
@@ -439,10 +443,12 @@ def _take_once(expanded: Expanded, each: bool, limits: Limits) -> None:
     """Leave out the recordings that are in others already; if `each` is looked at, mark them instead."""
     reasons = _repeats(expanded.recordings, limits)
     if each:
-        expanded.recordings = [replace(one, repeats=reasons.get(shown(one.path), "")) for one in expanded.recordings]
+        expanded.recordings = [
+            replace(recording, repeats=reasons.get(shown(recording.path), "")) for recording in expanded.recordings
+        ]
     else:
         expanded.left_out |= reasons
-        expanded.recordings = [one for one in expanded.recordings if shown(one.path) not in reasons]
+        expanded.recordings = [recording for recording in expanded.recordings if shown(recording.path) not in reasons]
 
 
 def _is_named(path: AnyPath, named: Collection[str]) -> bool:
@@ -466,22 +472,22 @@ def _repeats(recordings: Sequence[Recording], limits: Limits) -> dict[str, str]:
     Inputs that the user named are never among them.
     """
     reasons: dict[str, str] = {}
-    opened = [(one, source) for one in recordings if (source := _source(one, limits)) is not None]
-    files, sources = [one for one, _ in opened], [source for _, source in opened]
+    opened = [(recording, source) for recording in recordings if (source := _source(recording, limits)) is not None]
+    files, sources = [recording for recording, _ in opened], [source for _, source in opened]
     _note_results(files, sources, reasons)
     _note_copies(files, sources, reasons)
     forms = sorted(
         (
-            _Formed(form, shown(one.path), one.recognition)
-            for one in files
-            if one.is_optional
-            and one.recognition
-            and (form := one.recognition.cls().form(one.recognition.source.head())) is not None
-            and shown(one.path) not in reasons
+            _Formed(form, shown(recording.path), recording.recognition)
+            for recording in files
+            if recording.is_optional
+            and recording.recognition
+            and (form := recording.recognition.cls().form(recording.recognition.source.head())) is not None
+            and shown(recording.path) not in reasons
         ),
-        key=lambda one: one.form.rank,
+        key=lambda formed: formed.form.rank,
     )
-    if len({one.form.rank for one in forms}) > 1:
+    if len({formed.form.rank for formed in forms}) > 1:
         _note_other_forms(forms, reasons)
     return reasons
 
@@ -502,11 +508,11 @@ def _source(recording: Recording, limits: Limits) -> Source | None:
 def _note_results(files: Sequence[Recording], sources: Sequence[Source], reasons: dict[str, str]) -> None:
     """Add to `reasons` the traces that traceconv made of files that are there, unchanged or as copies."""
     made_of = {
-        shown(one.path): stated
-        for one in files
-        if one.is_optional and one.recognition and (stated := _made_of(one.recognition))
+        shown(recording.path): stated
+        for recording in files
+        if recording.is_optional and recording.recognition and (stated := _made_of(recording.recognition))
     }
-    there = present({one for stated in made_of.values() for one in stated}, sources)
+    there = present({mark for stated in made_of.values() for mark in stated}, sources)
     for path, stated in made_of.items():
         if stated.keys() <= there:
             reasons[path] = f"traceconv made it of {', '.join(map(os.path.basename, stated.values()))}"
@@ -525,10 +531,10 @@ def _made_of(recording: Recognised) -> dict[str, str]:
 
 def _note_copies(files: Sequence[Recording], sources: Sequence[Source], reasons: dict[str, str]) -> None:
     """Add to `reasons` the files with the content of another one; kept is one that is named, or else not packed."""
-    kept = [index for index, one in enumerate(files) if shown(one.path) not in reasons]
+    kept = [index for index, recording in enumerate(files) if shown(recording.path) not in reasons]
     hashes = dict(zip(kept, digests([sources[index] for index in kept]), strict=True))
     first: dict[bytes, int] = {}
-    for index in sorted(kept, key=lambda one: _preference(files[one], sources[one])):
+    for index in sorted(kept, key=lambda at: _preference(files[at], sources[at])):
         if hashes[index]:
             same = first.setdefault(hashes[index], index)
             if same != index and files[index].is_optional:
@@ -547,9 +553,9 @@ def _note_other_forms(forms: Sequence[_Formed], reasons: dict[str, str]) -> None
     whole file. So where several forms are left, and one of them is longer, the files are read to their end.
     """
     longer = _compare(forms, reasons, _FIRST_EVENTS)
-    for marks in {one.form.marks for one in forms if one.path in longer}:
-        left = [one for one in forms if one.form.marks is marks and one.path not in reasons]
-        if len({one.form.rank for one in left}) > 1 and any(one.path in longer for one in left):
+    for marks in {formed.form.marks for formed in forms if formed.path in longer}:
+        left = [formed for formed in forms if formed.form.marks is marks and formed.path not in reasons]
+        if len({formed.form.rank for formed in left}) > 1 and any(formed.path in longer for formed in left):
             _compare(left, reasons, 0)
 
 

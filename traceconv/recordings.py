@@ -68,7 +68,7 @@ class Settings:
 
     def refuse(self, reason: str, hint: str) -> None:
         """Raise UsageError if anything is set, since it would change nothing."""
-        given = [one.name for one in fields(self) if getattr(self, one.name) not in (one.default, {})]
+        given = [setting.name for setting in fields(self) if getattr(self, setting.name) not in (setting.default, {})]
         if given:
             raise UsageError(f"{reason}: {', '.join(given)} would change nothing", hint=hint)
 

@@ -89,18 +89,18 @@ def device(table: SliceTable, dispatch_limit: int = DISPATCH_LIMIT, step_name: s
     start, end = _window(table, work.rows)
     idle: list[tuple[tuple[str, str], Gaps, int]] = []
     busy_ns, idle_ns = section.place("busy_ns"), section.place("idle_ns")
-    for one, its_queues in sorted(queues_of.items()):
-        of_device = np.sort(np.concatenate([of_queue[at] for at in its_queues]))
-        device_path = table.device_path(one)
-        name, source = table.title(one, device_path), table.input_of(one)
-        row, its_gaps = _row(table, work, of_device, (name, None, source), dispatch_limit)
+    for track_of_device, queues_of_device in sorted(queues_of.items()):
+        of_device = np.sort(np.concatenate([of_queue[at] for at in queues_of_device]))
+        device_path = table.device_path(track_of_device)
+        name, source = table.title(track_of_device, device_path), table.input_of(track_of_device)
+        row, gaps_of_device = _row(table, work, of_device, (name, None, source), dispatch_limit)
         section.rows.append(row)
-        idle.append(((name, source), its_gaps, int(row[idle_ns] or 0)))
+        idle.append(((name, source), gaps_of_device, int(row[idle_ns] or 0)))
         if end > start:
             busy = shares(table.busy(work.rows[of_device]), start, end, _PLOTTED)
             section.over_time.append(Activity(name, end - start, busy))
         rows = []
-        for at in its_queues if len(its_queues) > 1 else []:
+        for at in queues_of_device if len(queues_of_device) > 1 else []:
             path = table.path(at)
             queue_name = path.removeprefix(device_path).removeprefix(" / ").removeprefix(JOINT) or path
             rows.append(_row(table, work, of_queue[at], (name, queue_name, source), dispatch_limit)[0])

@@ -181,8 +181,8 @@ class Zeros:
         if at_zero.is_no_time(slices):
             found += self._points
         found.sort()
-        for one in found[:KEPT_PLACES]:
-            diagnostics.add(NEVER_SET, f"{what} {one}")
+        for place in found[:KEPT_PLACES]:
+            diagnostics.add(NEVER_SET, f"{what} {place}")
         if len(found) > KEPT_PLACES:
             diagnostics.add(NEVER_SET, count=len(found) - KEPT_PLACES)
         return found

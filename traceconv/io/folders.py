@@ -127,7 +127,7 @@ def files_of(path: AnyPath, limits: Limits) -> Files | None:
             return None
     except (OSError, ValueError):
         return None  # the error is raised when it is opened
-    files.paths.sort(key=lambda one: [*map(natural, shown(one).split(os.sep))])
+    files.paths.sort(key=lambda file: [*map(natural, shown(file).split(os.sep))])
     return files
 
 

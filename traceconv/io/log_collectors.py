@@ -214,7 +214,7 @@ def _streams(source: Source, marks: tuple[re.Pattern[bytes], ...]) -> list[Strea
         return []
     for mark in marks:
         matches = [mark.match(line) for line in lines]
-        if sum(one is not None for one in matches) >= _LEAST_SHARE * len(lines):
+        if sum(match is not None for match in matches) >= _LEAST_SHARE * len(lines):
             names = _names(source, mark, _SURE_NAMES if marks is _WRITERS else _SURE_NUMBERS)
             if names is None:
                 return [Stream(source, mark, None)]
@@ -229,9 +229,9 @@ def _names(source: Source, mark: re.Pattern[bytes], sure: int) -> list[bytes] | 
     count = 0
     marks = re.compile(b"^" + mark.pattern, re.MULTILINE)
     for chunk in source.chunks():
-        for one in marks.finditer(_LINE_ENDS.sub(b"\n", chunk)):
+        for prefix in marks.finditer(_LINE_ENDS.sub(b"\n", chunk)):
             count += 1
-            names.setdefault(one[1])
+            names.setdefault(prefix[1])
             if len(names) > _MOST_WRITERS:
                 return None
     return list(names) if len(names) <= max(sure, count // _LEAST_LINES_EACH) else None

@@ -78,8 +78,8 @@ def typed(rows: Sequence[Row], kinds: Sequence[Kind], report: Callable[[int, int
             continue
         odd += [(at, place, value) for at, value in enumerate(column) if type(value) not in kind.value]
         columns[place] = [value if type(value) in kind.value else None for value in column]
-    for one in sorted(odd, key=lambda one: one[:2]):
-        report(*one)
+    for found in sorted(odd, key=lambda found: found[:2]):
+        report(*found)
     return list(zip(*columns, strict=True))
 
 
