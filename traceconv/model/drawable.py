@@ -387,9 +387,7 @@ def leave_out_never_set(
     if info.written:  # traceconv has looked at the inputs
         return None
     found = _Found(tables, info)
-    if found.any:
-        found.judge(clocks, snapshots)
-    return found.leave_out() if found.any else None
+    return found.leave_out() if found and found.judge(clocks, snapshots) else None
 
 
 class _Found:
@@ -413,32 +411,29 @@ class _Found:
         dur = self._column(table, "dur")[rows] if table == "slices" else np.ones_like(ts)
         return AtZero(0, 0, self._info.marks).may_be_left(ts, dur)
 
-    @property
-    def any(self) -> bool:
-        """Whether there are any."""
+    def __bool__(self) -> bool:
         return any(len(rows) for rows in self._rows.values())
 
-    def judge(self, clocks: Sequence[ClockDomain], snapshots: Sequence[ClockSnapshot]) -> None:
-        """Keep only the events that the other times of their clock show to be without one."""
+    def judge(self, clocks: Sequence[ClockDomain], snapshots: Sequence[ClockSnapshot]) -> bool:
+        """Keep only the events that the other times of their clock show to be without one; return if there are any."""
         of_clock = {name: self._clock_of[self._column(name, "track")[rows]] for name, rows in self._rows.items()}
         unset_slices = np.zeros(len(self._rows["slices"]), bool)
         is_none = np.zeros(len(clocks), bool)  # for each clock, whether 0 is no time
         slices_of = dict(_grouped(of_clock["slices"]))
         for number, at_zero in self._evidence(np.concatenate(list(of_clock.values())), clocks, snapshots):
             here = slices_of.get(number, np.empty(0, np.int64))
-            slices = self._slices(self._rows["slices"][here])
+            rows_here = self._rows["slices"][here]
+            ts, dur, category = (self._column("slices", column)[rows_here] for column in ("ts", "dur", "category"))
+            slices = UnsureSlices(ts, dur, category, self._tables.strings())
             unset_slices[here] = at_zero.never_set(slices)
             is_none[number] = at_zero.is_no_time(slices)
         self._tracks = is_none[self._clock_of]
         for name, rows in self._rows.items():
             self._rows[name] = rows[unset_slices if name == "slices" else is_none[of_clock[name]]]
+        return bool(self)
 
     def _column(self, table: str, name: str) -> npt.NDArray[Any]:
         return self._tables.columns[table][name].numbers()
-
-    def _slices(self, rows: I64) -> UnsureSlices:
-        ts, dur, category = (self._column("slices", name)[rows] for name in ("ts", "dur", "category"))
-        return UnsureSlices(ts, dur, category, self._tables.strings())
 
     def _evidence(
         self, wanted: I64, clocks: Sequence[ClockDomain], snapshots: Sequence[ClockSnapshot]

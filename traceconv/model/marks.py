@@ -25,8 +25,8 @@ class LaunchMarks(Struct, frozen=True):
     """How to recognise host calls that launch device work, and this work.
 
     Attributes:
-        calls: the categories of the slices of calls. A runtime call may call a driver with the same id: then the call
-            of the first of these categories counts.
+        calls: the categories of calls. A runtime call may call a driver with the same id: then that of the first
+            counts.
         work: the categories of the slices of device work.
         undivided: the categories of what happened on a device where work and waits are not told apart: not counted.
         ids: the args that hold the correlation id of a call and its work.
@@ -163,9 +163,7 @@ class TotalsMarks(Struct, frozen=True):
 class SumMarks(Struct, frozen=True):
     """How to recognise slices that each sum up several calls, as rows of a table do.
 
-    Attributes:
-        categories: the categories of these slices.
-        calls: the arg with the number of calls; a slice without a positive integer there is one call.
+    Their arg `calls` holds the number of calls; a slice without a positive integer there is one call.
     """
 
     categories: tuple[str, ...]
@@ -175,9 +173,8 @@ class SumMarks(Struct, frozen=True):
 class SeveralMarks(Struct, frozen=True):
     """How to recognise slices that each stand for several calls, which the file does not state one by one.
 
-    Attributes:
-        tracks: a pattern of the paths of the tracks with these slices.
-        means: whether their durations are means of the calls; else sums over a number of calls that is not stated.
+    They are on tracks whose paths match `tracks`. If `means`, durations are means of the calls; else sums over a number
+    of calls that is not stated.
     """
 
     tracks: str
@@ -303,11 +300,7 @@ ANY_TOOL_MARKS: Final = FormatMarks(GPU_LAUNCHES, GPU_FLOWS, r"send|recv|receive
 def ids_of(args: Args, at: I64, length: I32, marks: LaunchMarks) -> I64:
     """Return the correlation id of each slice; 0 for one without, such as a failed call, which launched nothing.
 
-    Args:
-        args: of the trace.
-        at: where the args of each slice start.
-        length: how many bytes they have; 0 for a slice without args.
-        marks: of the format.
+    The args of each slice start at `at`; their length is 0 for none.
     """
     keys = (*marks.ids, marks.failed) if marks.failed else marks.ids
     ids = np.zeros(len(at), np.int64)

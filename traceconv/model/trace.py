@@ -140,9 +140,8 @@ class Events(Tabular):
     def to_arrow(self) -> pyarrow.Table:
         """Return the table of `traceconv.frames`, with texts, tracks and args: on one clock, by track and time.
 
-        Raises:
-            UsageError: pyarrow is not installed, or these columns belong to no trace, or to one without `table_of`.
-            UnrelatedClocks: the trace is on several clocks that nothing relates.
+        Raises UsageError without pyarrow, or if these columns belong to no trace, or to one without `table_of`; and
+        UnrelatedClocks if the trace is on several clocks that nothing relates.
         """
         trace = getattr(self, "_trace", None)
         if trace is None:
