@@ -160,7 +160,7 @@ def _confusing(draw: st.DrawFn) -> bytes:
 
 
 @pytest.mark.slow
-@settings(QUICK, max_examples=300)
+@settings(QUICK, max_examples=150)
 @given(st.lists(_confusing(), min_size=3, max_size=8))
 @example([b'{"n1":1,"n2":2 bad}', b'{"x\\":1,\\"y":2}', b'{"args":1,"x":1,"y":2}'])
 def test_same_bytes_of_keys_with_quotes(all_args: list[bytes]) -> None:
@@ -309,7 +309,7 @@ def _value(annotation: Any, texts: dict[int, str]) -> Any:
     return texts[annotation.string_value_iid] if kind == "string_value_iid" else getattr(annotation, kind)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(st.one_of(NUMBERS, st.floats(allow_nan=False, allow_infinity=False).map(repr)))
 @example("123456789012345678.9")
 @example("9007199254740993.0")

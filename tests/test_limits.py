@@ -257,6 +257,8 @@ def test_lines_that_mean_nothing_are_counted_and_keep_their_numbers(
         for what, unit in UNITS.items():
             if name == "deepsparse/v030-sr" and what in ("word", "number", "comma"):
                 continue  # what the program prints is in the timeline
+            if not kernels and what not in ("word", "crlf"):
+                continue  # the same lines of Python read them all
             with each(what):
                 check_idle_lines(name, unit, tmp_path, monkeypatch)
 

@@ -385,12 +385,12 @@ def test_outputs_of_outputs_answer_like_the_inputs(runtime: str, tmp_path: Path)
     inputs = [LAYERS / runtime / "profile.json.gz", LAYERS / runtime / "perf.data.gz"]
     rows, notes = layers_in(*inputs)
     assert any(row["uncertain_samples"] for row in rows)
-    written = [tmp_path / f"{number}.pftrace" for number in range(4)]
+    written = [tmp_path / f"{number}.pftrace" for number in range(3)]
     traceconv.merge(inputs, written[0])
     for before, output in pairwise(written):
         traceconv.convert(before, output)
         assert layers_in(output) == (rows, notes)
-    columns = {column.name: column.unit for column in traceconv.report([written[3]], Questions(["layers"]))[0].columns}
+    columns = {column.name: column.unit for column in traceconv.report([written[-1]], Questions(["layers"]))[0].columns}
     assert columns["cpu-clock"] is Unit.NS
 
 
