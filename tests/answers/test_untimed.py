@@ -17,6 +17,7 @@ from traceconv.answers.device_time import device
 from traceconv.answers.operations import steps
 from traceconv.answers.slice_tables import SliceTable
 from traceconv.errors import UsageError
+from traceconv.model import args
 from traceconv.model.args import Args
 
 OPEN = {"args": {"unfinished": True}}
@@ -189,6 +190,6 @@ def test_frames_tell_which_durations_were_not_recorded(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("searched", [1, 2, 7, 10, 11])
 def test_a_mark_is_found_wherever_the_search_is_cut(searched: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    args = Args([bytearray(b'{"a":1}{"unfinished":true}{"unfinished":true}'), bytearray(b'"unfinished"')])
+    searchable = Args([bytearray(b'{"a":1}{"unfinished":true}{"unfinished":true}'), bytearray(b'"unfinished"')])
     monkeypatch.setattr(args, "_SEARCHED", searched)
-    assert list(args.places(b'"unfinished"')) == [8, 27, 45]
+    assert list(searchable.places(b'"unfinished"')) == [8, 27, 45]
