@@ -41,6 +41,7 @@ from traceconv.model.trace import Slices, Trace
 _NEAR_ANCHOR_NS = 10 * 10**9
 #: The most names of a kind that are searched for similar ones.
 _MOST_NAMES = 2000
+_LESS_ACCURATE = "one of them is wrong, or less accurate than stated: append ~TIME, its uncertainty"
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,11 +221,9 @@ def _less_sure_away(relation: Relation, one: Instant, traces: Sequence[Trace]) -
     """Return the relation with a bound that grows with the distance from its only anchor: the drift is not known."""
     step = Step(f"--anchor, with up to {FREE_DRIFT * 1e6:.0f} ppm of drift away from its instant", Provenance.USER)
     far = [max(abs(end - ts) for end in _span(traces, key, ts)) for key, ts in one.sides]
-    clock_map, back = (
-        replace(clock_map, bound_ns=one.within_ns + round(FREE_DRIFT * away), steps=(step,))
-        for clock_map, away in zip((relation.clock_map, relation.clock_map.inverse()), far, strict=True)
-    )
-    return replace(relation, clock_map=clock_map, back=back)
+    bounds = [one.within_ns + round(FREE_DRIFT * away) for away in far]
+    clock_map = replace(relation.clock_map, bound_ns=bounds[0], steps=(step,))
+    return replace(relation, clock_map=clock_map, back=replace(clock_map.inverse(), bound_ns=bounds[1]))
 
 
 def _span(traces: Sequence[Trace], key: Key, ts: int) -> tuple[int, int]:
@@ -259,13 +258,11 @@ def _contradict_each_other(group: Sequence[Instant], traces: Sequence[Trace], ma
         reason = f"and neither their bounds nor a drift of {max_drift * 1e6:g} ppm explain the difference"
     elif timeless:
         reason = f"and their bounds do not explain the difference; {timeless[0]} has no clock, so it has no drift"
-    text = (
+    return InconsistentClocks(
         f"the anchors contradict each other: from {early.text!r} to {late.text!r}, "
         f"{format_time(late.ts - early.ts)} pass in {file}, but "
-        f"{format_time(late.other_ts - early.other_ts)} in {other}, {reason}"
-    )
-    return InconsistentClocks(
-        text, hint="one of them is wrong, or less accurate than stated: append ~TIME, its uncertainty"
+        f"{format_time(late.other_ts - early.other_ts)} in {other}, {reason}",
+        hint=_LESS_ACCURATE,
     )
 
 
@@ -289,7 +286,7 @@ def _refuse_two_at_once(traces: Sequence[Trace], group: Sequence[Instant]) -> No
             raise UsageError(
                 f"--anchor {one.text!r} and {two.text!r} put one instant of {file} at two instants of {other}"
                 f", {format_time(apart)} apart, expected {format_time(allowed)} at most",
-                hint="one of them is wrong, or less accurate than stated: append ~TIME, its uncertainty",
+                hint=_LESS_ACCURATE,
             )
 
 

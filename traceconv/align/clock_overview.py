@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations, islice
@@ -158,7 +157,9 @@ class _RelatedMaps:
 def _advice(one: ClockInput, other: ClockInput, maps: _RelatedMaps, *, anchored: bool) -> list[str]:
     """Return advice to relate two inputs: that of their formats first, then the options of the user."""
     lost = [side for side in (one, other) if maps.to(REALTIME, side.index, side.domain) is None]
-    words = [f"{side.name}: {_line_up(side)}" for side in lost]
+    advice = [importer_class(side.trace.sources[0].format).line_up for side in lost]
+    with_names = zip(lost, advice, strict=True)
+    words = [f"{side.name}: {line_up.replace('FILE=', f'{quote(side.name)}=')}" for side, line_up in with_names]
     zones = [(side, zone_option(side.trace, side.domain)) for side in lost]
     words += [f"{side.name}: {zone}" for side, zone in zones if zone is not None]
     one_machine = one_machine_advice(one, other)
@@ -179,12 +180,6 @@ def _advice(one: ClockInput, other: ClockInput, maps: _RelatedMaps, *, anchored:
         f"if you know an instant that both recorded: --anchor {quote(_anchor(one, other))}",
         f"if you know how far apart they are: --offset {quote(lost[-1].name)}=TIME",
     ]
-
-
-def _line_up(side: ClockInput) -> str:
-    """Return the advice of a format to align its files, as a command line with the name of the file."""
-    advice = importer_class(side.trace.sources[0].format).line_up
-    return advice.replace("FILE=", f"{shlex.quote(side.name)}=")
 
 
 def _anchor(one: ClockInput, other: ClockInput) -> str:

@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from traceconv.align.devices import NOTHING_KNOWN, DeviceSkew
-from traceconv.align.domains import on_trace_time
+from traceconv.align.domains import clocks_of_tracks, on_trace_time
 from traceconv.model.args import durations_recorded
 from traceconv.model.clocks import NO_BOUND_NS, UNSTATED_BOUND_NS, ClockMap
 from traceconv.model.columns import I64
@@ -212,13 +212,12 @@ def _recorded(
     declared, rank, slices = trace.collectives, trace.sources[0].rank, trace.slices
     assert declared is not None
     assert rank is not None
-    clock_of_track = np.array([int(track.clock) for track in trace.tracks] or [0])
+    clock_of_track = clocks_of_tracks(trace)
     stated = stated_collectives(trace)
     size = trace.sources[0].world_size  # ranks with another size of the job are of another job
     keys = _groups(set(stated.groups), declared.groups, rank)
-    terms.of_unknown_group[index] = stated.without_group + sum(
-        1 for one in stated.each if stated.groups[one.group].ranks is None
-    )
+    unknown = sum(stated.groups[one.group].ranks is None for one in stated.each)
+    terms.of_unknown_group[index] = stated.without_group + unknown
     terms.not_for_all[index] = stated.not_for_all
     chosen = [one for one in stated.each if stated.groups[one.group] in keys]
     # The root distinguishes broadcasts of one group, sender and receiver distinguish messages.
@@ -256,9 +255,9 @@ def _skews_of(
     on_device = work[slices.category[rows]]
     of_track = processes(trace.tracks)[slices.track[rows]]
     for clock, track in sorted(set(zip(clocks[on_device].tolist(), of_track[on_device].tolist(), strict=True))):
-        own = np.flatnonzero(on_device & (clocks == clock) & (of_track == track))
+        here = np.flatnonzero(on_device & (clocks == clock) & (of_track == track))
         skew = skews.get(clock, {}).get(track, NOTHING_KNOWN)
-        least[own], most[own] = skew.at(slices.ts[rows[own]])
+        least[here], most[here] = skew.at(slices.ts[rows[here]])
     return least, most, np.where(on_device, of_track + 1, 0)
 
 

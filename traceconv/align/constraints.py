@@ -272,32 +272,36 @@ def parse_anchor(text: str, paths: Sequence[str]) -> Anchor:
     Raises:
         UsageError: it is malformed, names no input, or is ambiguous.
     """
-    anchors: list[Anchor] = []
-    for at in (place for place, letter in enumerate(text) if letter == "="):
-        for other, within in _last_points(text[at + 1 :], paths):
-            anchors += [Anchor(one, other, within, text) for one in _points(text[:at], paths)]
+    anchors = [
+        Anchor(point, last, within, text)
+        for at in _places(text)
+        for last, within in _last_points(text[at + 1 :], paths)
+        for point in _points(text[:at], paths)
+    ]
     if not anchors:
         reason, hint = _what_is_wrong(text, paths)
         raise UsageError(f"--anchor {text!r}: {reason}", hint=hint)
     anchor = anchors[0]
     if len(anchors) > 1:
-        reason = "it can be read in several ways"
-        raise UsageError(f"--anchor {text!r}: {reason}", hint='put the names of events into double quotes: f:"a#1"')
+        hint = 'put the names of events into double quotes: f:"a#1"'
+        raise UsageError(f"--anchor {text!r}: it can be read in several ways", hint=hint)
     if any(isinstance(point, EventPoint) and not point.number for point in (anchor.one, anchor.other)):
-        reason = "#0 is not an occurrence"
-        raise UsageError(f"--anchor {text!r}: {reason}", hint="the first is #1, the last is #-1")
+        raise UsageError(f"--anchor {text!r}: #0 is not an occurrence", hint="the first is #1, the last is #-1")
     if anchor.one.input == anchor.other.input:
-        reason = f"both sides are of {paths[anchor.one.input]}, expected two inputs"
-        raise UsageError(f"--anchor {text!r}: {reason}")
+        raise UsageError(f"--anchor {text!r}: both sides are of {paths[anchor.one.input]}, expected two inputs")
     return anchor
+
+
+def _places(text: str) -> list[int]:
+    """Return the positions of the `=` in a text."""
+    return [place for place, letter in enumerate(text) if letter == "="]
 
 
 def _what_is_wrong(text: str, paths: Sequence[str]) -> tuple[str, str]:
     """Return the reason why a text is not an anchor, and a hint."""
-    places = [place for place, letter in enumerate(text) if letter == "="]
-    inputs = f"the inputs: {listed(paths)}"
+    places, inputs = _places(text), f"the inputs: {listed(paths)}"
+    forms = "FILE@TIME=FILE@TIME or FILE:NAME#K.start=FILE:NAME#K.end, optionally with ~TIME at the end"
     if not places or text == "=":
-        forms = "FILE@TIME=FILE@TIME or FILE:NAME#K.start=FILE:NAME#K.end, optionally with ~TIME at the end"
         return f"expected two points with `=` in between: {forms}", inputs
     second = [place for place in places if _file_of(text[place + 1 :], paths)]
     at = (second or places)[-1]
@@ -308,11 +312,8 @@ def _what_is_wrong(text: str, paths: Sequence[str]) -> tuple[str, str]:
     if wrong is not None:
         return wrong
     if tilde and (_duration(within) or -1) < 0:
-        return (
-            f"{within!r} after the `~` is not a time with a unit, 0 or more",
-            "how far apart the points can be, such as ~5us",
-        )
-    forms = "FILE@TIME=FILE@TIME or FILE:NAME#K.start=FILE:NAME#K.end, optionally with ~TIME at the end"
+        reason = f"{within!r} after the `~` is not a time with a unit, 0 or more"
+        return reason, "how far apart the points can be, such as ~5us"
     return f"expected {forms}", inputs
 
 
@@ -340,14 +341,10 @@ def _what_is_wrong_with(side: str, paths: Sequence[str]) -> tuple[str, str] | No
         )
     name, dot, end = point.rpartition(".")
     if not dot or end not in ("start", "end"):
-        return f"{point!r} ends in neither .start nor .end", (
-            f"expected {file}:{point.rpartition('#')[0] or point}#1.start or {file}:"
-            f"{point.rpartition('#')[0] or point}#1.end"
-        )
-    return (
-        f"{point!r} has no number",
-        f"{file}:{name.rpartition('#')[0] or name}#1.{end} is the first of that name, #-1 the last",
-    )
+        named = f"{file}:{point.rpartition('#')[0] or point}#1"
+        return f"{point!r} ends in neither .start nor .end", f"expected {named}.start or {named}.end"
+    named = f"{file}:{name.rpartition('#')[0] or name}#1"
+    return f"{point!r} has no number", f"{named}.{end} is the first of that name, #-1 the last"
 
 
 def _last_points(text: str, paths: Sequence[str]) -> Iterator[tuple[Point, int | None]]:
@@ -472,11 +469,8 @@ class NameMap:
         """
         for kind, patterns in self.extra.items():
             option = f"--map {kind}={','.join(patterns)}"
-            takes = [re.compile(translate(pattern.lower())) for pattern in patterns]
-            fitting = [
-                [any(one.fullmatch(name.lower()) for name in of_input_names) for of_input_names in names]
-                for one in takes
-            ]
+            takes = [re.compile(translate(pattern.lower())).fullmatch for pattern in patterns]
+            fitting = [[any(take(name.lower()) for name in of_input) for of_input in names] for take in takes]
             if not any(map(any, fitting)):
                 raise UsageError(
                     f"{option}: no event has such a name",

@@ -446,13 +446,13 @@ def relate_all(
     graph = graph.copy()
     if not accepted:
         return Related(graph)
-    number = {one.key: at for at, one in enumerate(clocks)}
+    number = {clock.key: at for at, clock in enumerate(clocks)}
     stated = _stated_edges(clocks, graph, target, {number[key] for key in overruled})
-    edges = list(stated)
-    edges += [
+    estimated = [
         Edge(number[pair.a.key], number[pair.b.key], pair.clock_map, pair.a.span, back_map=pair.back)
         for pair in accepted
     ]
+    edges = [*stated, *estimated]
     solution = solve(edges, len(clocks))
     if solution.verdict is Verdict.INCONSISTENT:
         raise _inconsistent(solution, clocks, target, accepted)
@@ -478,7 +478,7 @@ def _stated_edges(
     """
     edges: list[Edge] = []
     placed = set(overruled)
-    for root, domain in [(len(clocks), target), *((at, one.domain) for at, one in enumerate(clocks))]:
+    for root, domain in [(len(clocks), target), *((at, clock.domain) for at, clock in enumerate(clocks))]:
         if root in placed:
             continue
         placed.add(root)
@@ -509,15 +509,19 @@ def _inconsistent(
     names = _names(loop, clocks, target)
     files = tuple(dict.fromkeys(name for name, at in zip(names, loop.clocks, strict=True) if at < len(clocks)))
     return InconsistentClocks(
-        f"the clocks of {listed(files)} contradict each other: a time mapped along "
-        f"{listed(names, ' -> ')} comes back {format_time(abs(loop.misclosure_ns))} off, expected "
-        f"{format_time(loop.bound_ns)} at most",
+        f"the clocks of {listed(files)} contradict each other: {_comes_back(loop, names)}",
         hint=(
             "one of these relations is wrong, but it is not clear which: leave a file out, or place one "
             f"by --offset {PurePath(files[-1]).name}=TIME"
         ),
         pairs=pairs,
     )
+
+
+def _comes_back(loop: Loop, names: Sequence[str]) -> str:
+    """Return the words for how far a loop, which leads through these clocks, misses its start."""
+    off, most = format_time(abs(loop.misclosure_ns)), format_time(loop.bound_ns)
+    return f"a time mapped along {listed(names, ' -> ')} comes back {off} off, expected {most} at most"
 
 
 def _names(loop: Loop, clocks: Sequence[ClockInput], target: ClockDomain) -> tuple[str, ...]:
@@ -527,12 +531,8 @@ def _names(loop: Loop, clocks: Sequence[ClockInput], target: ClockDomain) -> tup
 
 def _strained(loop: Loop, clocks: Sequence[ClockInput], target: ClockDomain) -> Warnings:
     """Return a warning for each clock of a loop that misses its start by a little more than its bounds allow."""
-    path = _names(loop, clocks, target)
-    text = (
-        f"a time mapped along {listed(path, ' -> ')} comes back {format_time(abs(loop.misclosure_ns))}"
-        f" off, expected {format_time(loop.bound_ns)} at most: one of these relations is less "
-        "accurate than stated"
-    )
+    missed = _comes_back(loop, _names(loop, clocks, target))
+    text = f"{missed}: one of these relations is less accurate than stated"
     return [(clocks[at].key, text) for at in sorted({at for at in loop.clocks if at < len(clocks)})]
 
 
@@ -540,20 +540,15 @@ def _dropped(
     row: int, edges: Sequence[Edge], clocks: Sequence[ClockInput], accepted: Sequence[PairEstimate], worst: Loop
 ) -> Warnings:
     """Return the warnings for an edge that is left out: the assumed relation of a clock, or an estimate."""
-    apart = abs(worst.misclosure_ns)
-    first = len(edges) - len(accepted)
+    apart, first = format_time(abs(worst.misclosure_ns)), len(edges) - len(accepted)
     if row < first:
-        return [
-            (
-                clocks[edges[row].a].key,
-                f"{edges[row].clock_map.method}: its events show that this is {format_time(apart)} off; the "
-                "events are used",
-            )
-        ]
+        edge = edges[row]
+        text = f"{edge.clock_map.method}: its events show that this is {apart} off; the events are used"
+        return [(clocks[edge.a].key, text)]
     pair = accepted[row - first]
     text = (
         f"the events of {pair.a.name} and {pair.b.name} were left out: alone they place the two "
-        f"{format_time(apart)} from where all others place them"
+        f"{apart} from where all others place them"
     )
     return [(key, text) for key in pair.keys]
 
@@ -577,9 +572,9 @@ def _settled(
             warnings.append((one.key, taken_as_best(best, one)))
         elif policy.on_ambiguous == "separate":
             start = min(
-                known[its.domain].at(its.span[0]) + (its.offset.offset_ns if its.offset else 0)
-                for its in inputs.clocks
-                if its.domain in known
+                known[placed.domain].at(placed.span[0]) + (placed.offset.offset_ns if placed.offset else 0)
+                for placed in inputs.clocks
+                if placed.domain in known
             )
             graph.relate(one.domain, inputs.target, beside(start - one.span[0]))
             warnings.append((one.key, not_aligned(tried)))

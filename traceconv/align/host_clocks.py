@@ -300,8 +300,8 @@ def lines_of_hosts(entered: I64, left: I64) -> HostLines:
         if not ties[one, other]:
             break
         both = part[:, one] & part[:, other]
-        ends = HostLines(base, ahead[[one]], drift[[one]]).apply(left[both][:, [one]])[:, 0]
-        enters = HostLines(base, ahead[[one]], drift[[one]]).apply(entered[both][:, [one]])[:, 0]
+        line = HostLines(base, ahead[[one]], drift[[one]])
+        ends, enters = (line.apply(times[both][:, [one]])[:, 0] for times in (left, entered))
         roughly = int(np.median(left[both, other] - base - ends))
         late = (left[both, other] - base - roughly).astype(np.float64)
         lasts = np.minimum(late, ends) - np.maximum((entered[both, other] - base - roughly).astype(np.float64), enters)
@@ -341,11 +341,8 @@ def map_of_host(
     line += min(max(0.0, low), high) if low <= high else (low + high) / 2
     off = float(np.max(np.maximum(intervals.most[:, host] - line, line - intervals.least[:, host])))
     host_times = (1 + float(lines.drift[host])) * (at[[0, -1]] + line[[0, -1]])
-    drift = (
-        round(((at[-1] - at[0]) / (host_times[1] - host_times[0]) - 1) / DRIFT_UNIT)
-        if host_times[1] > host_times[0]
-        else 0
-    )
+    lasts = host_times[1] - host_times[0]
+    drift = round(((at[-1] - at[0]) / lasts - 1) / DRIFT_UNIT) if lasts > 0 else 0
     begin = int(lines.ahead[host]) + round(host_times[0])
     bound = int(off * (1 + HOSTS_DRIFT)) + _ROUNDED_NS
     return ClockMap(round(at[0]) - begin, bound, drift=drift, at_ns=lines.base + begin if drift else 0)
@@ -358,8 +355,6 @@ _CLOSE_NS = 20_000.0
 #: Close ends show one job only if they do not wander by more than this besides, ns. Clocks may be uneven by
 #: `_CLOSE_NS`, since profilers convert the times of devices by several lines.
 _STEADY_NS = 5_000.0
-#: The change of the rate of a clock, from temperature and corrections of the kernel, as a ratio.
-_WANDER = 2e-6
 #: The least rank correlation of the times between ends, and by how many standard deviations it must exceed 0.
 _LEAST_SHARED, _LEAST_SIGMAS = 0.3, 4.0
 #: A remainder whose steps from one end to the next are this part of those of independent ends changes slowly.
@@ -427,7 +422,7 @@ def ends_of_two(one: I64, other: I64, kinds: I64) -> EndsOfTwo:
     pairs = _numbered(place[:-1] * (int(np.max(place)) + 1) + place[1:])
     shared = rank_correlation(*(_off(times, pairs) for times in between))
     varies_together = shared >= max(_LEAST_SHARED, _LEAST_SIGMAS / math.sqrt(len(at) - 1))
-    wander_ns = _WANDER * float(at[-1])
+    wander_ns = WANDER * float(at[-1])
     steady_ns = _CLOSE_NS + wander_ns
     rest, drift = _along_line(at, apart, place, HOSTS_DRIFT)
     scatter = spread_of(rest) * math.sqrt(len(rest) / (len(rest) - len(np.unique(place))))

@@ -271,10 +271,6 @@ def _around_children(trace: Trace, firsts: I64, lasts: I64) -> tuple[I64, I64]:
     return firsts, lasts
 
 
-def _hull(*spans: Span) -> Span:
-    return min(first for first, _ in spans), max(last for _, last in spans)
-
-
 def gap(one: Span, other: Span) -> int:
     """Return the distance of two spans in ns; negative if they overlap."""
     return max(one[0] - other[1], other[0] - one[1])
@@ -374,7 +370,8 @@ def _having(view: View, processes: Iterable[Process], thread: Seen) -> Bases:
         its = [one for one in process if thread.number in (*one.tids, one.number)]
         basis = next(filter(None, (view.basis(one, thread) for one in its)), None)
         if basis is not None:
-            having[process[0]] = gap(_hull(*(one.span for one in process)), thread.span), basis
+            firsts, lasts = zip(*(seen.span for seen in process), strict=True)
+            having[process[0]] = gap((min(firsts), max(lasts)), thread.span), basis
     most = 0 if any(apart <= 0 for apart, _ in having.values()) else REUSE_NS
     return {process: basis for process, (apart, basis) in having.items() if apart <= most}
 
@@ -394,9 +391,9 @@ def _strays(view: View, processes: Sequence[Process]) -> list[Identity]:
     owned, identities = _owned(able)
     for process, strays in owned.items():
         at_once = _at_once(view, strays)
-        identities += [Identity(Why.TWICE, tuple(ones)) for ones in at_once]
-        not_its = {one for ones in at_once for one in ones}
-        identities += _moved(By.WRITER, process, {one: basis for one, basis in strays.items() if one not in not_its})
+        identities += [Identity(Why.TWICE, tuple(run)) for run in at_once]
+        apart = {stray for run in at_once for stray in run}
+        identities += _moved(By.WRITER, process, {one: basis for one, basis in strays.items() if one not in apart})
     return identities
 
 
@@ -441,9 +438,8 @@ def _owned(able: Mapping[Seen, Bases]) -> tuple[dict[Seen, Bases], list[Identity
 
 def _moved(by: By, process: Seen, bases: Bases) -> list[Identity]:
     """Return the results for tracks that join a process, by input; without a basis, its slices contain theirs."""
-    groups = _grouped(bases, lambda one: (one.input, bases[one]))
-    why = [By.CALLS if bases[ones[0]] is None else by for ones in groups]
-    return [Identity(its, (process, *ones), bases[ones[0]]) for its, ones in zip(why, groups, strict=True)]
+    groups = [(bases[group[0]], group) for group in _grouped(bases, lambda seen: (seen.input, bases[seen]))]
+    return [Identity(By.CALLS if basis is None else by, (process, *group), basis) for basis, group in groups]
 
 
 def _runs(members: Iterable[Seen], pause: float) -> list[list[Seen]]:
@@ -476,17 +472,16 @@ def _words(recordings: Sequence[Recording], same: Sequence[Identity]) -> str:
         return _apart_words(recordings, same)
     (one,) = same
     into, moved = (recordings[seen.input].source.name for seen in one.tracks[:2])
-    name = _name(one.tracks[0])
+    what, name, why = "process", _name(one.tracks[0]), _basis_words(recordings, one)
     if one.why is By.CALLS:
         why = "the calls of the log lie inside its slices"
-        return f"{name}: one process in {into} and {moved}: {why}"
-    why = _basis_words(recordings, one)
-    if one.why is By.TID and not one.tracks[0].is_process:
-        return f"{name}: one thread in {into} and {moved}: {why}"
-    if one.why is By.TID:
-        return f"{name}: one process in {into} and {moved} ({_name(*one.tracks[1:])}): {why}"
-    why = why if one.why is By.PID else f"only this process can have written the log; {why}"
-    return f"{name}: one process in {into} and {moved}: {why}"
+    elif one.why is By.WRITER:
+        why = f"only this process can have written the log; {why}"
+    elif one.why is By.TID and one.tracks[0].is_process:
+        moved = f"{moved} ({_name(*one.tracks[1:])})"
+    elif one.why is By.TID:
+        what = "thread"
+    return f"{name}: one {what} in {into} and {moved}: {why}"
 
 
 def _basis_words(recordings: Sequence[Recording], one: Identity) -> str:
@@ -505,11 +500,7 @@ def _basis_words(recordings: Sequence[Recording], one: Identity) -> str:
     none = f"{unnamed[0]} names no machine" if len(unnamed) == 1 else "neither names a machine"
     machines = [its.machine for its in recordings if its.machine.key == sides[0].machine.key]
     host = next((machine.host for machine in machines if machine.host), "")
-    return (
-        f"assumed: {none}, all others are from host {host}"
-        if host
-        else f"assumed: {none}, all others are from one machine"
-    )
+    return f"assumed: {none}, all others are from {f'host {host}' if host else 'one machine'}"
 
 
 def _apart_words(recordings: Sequence[Recording], same: Sequence[Identity]) -> str:
@@ -534,20 +525,14 @@ def _apart_words(recordings: Sequence[Recording], same: Sequence[Identity]) -> s
 def _why_words(why: By | Why, recordings: Sequence[Recording]) -> str:
     """Return the words for the reason why processes stay apart."""
     if why is Why.MACHINES:
-        hosts = list(dict.fromkeys(one.machine.host for one in recordings))
-        return (
-            f"they are from the hosts {_few(hosts)}"
-            if len(hosts) > 1 and all(hosts)
-            else "they are from different boots"
-        )
+        hosts = list(dict.fromkeys(recording.machine.host for recording in recordings))
+        differ = len(hosts) > 1 and all(hosts)
+        return f"they are from the hosts {_few(hosts)}" if differ else "they are from different boots"
     if why is Why.RANKS:
-        ranks = _few([one.source.rank for one in recordings])
-        return f"they are of the ranks {ranks}"
-    return (
-        f"both are recordings of {recordings[0].source.format} at the same time"
-        if why is Why.TWICE
-        else "no input shows that they are from one machine"
-    )
+        return f"they are of the ranks {_few([recording.source.rank for recording in recordings])}"
+    if why is Why.TWICE:
+        return f"both are recordings of {recordings[0].source.format} at the same time"
+    return "no input shows that they are from one machine"
 
 
 def _name(first: Seen, *others: Seen) -> str:

@@ -269,7 +269,7 @@ class Inputs:
 
     def of(self, index: int) -> list[ClockInput]:
         """Return the clocks of one input, by its number."""
-        return [one for one in self.clocks if one.index == index]
+        return [clock for clock in self.clocks if clock.index == index]
 
 
 def gathered(traces: Sequence[Trace], constraints: Constraints = NO_CONSTRAINTS) -> Inputs:
@@ -292,15 +292,10 @@ def gathered(traces: Sequence[Trace], constraints: Constraints = NO_CONSTRAINTS)
     stated = replace(stated, traces=with_lines, relations=relations, warnings=warnings, machines=machines, notes=notes)
     graph = _graph(stated, same_machine=constraints.same_machine)
     of_files = _graph(Stated(*lines_of_readings(sure)))
-    moved = moved_by_user(constraints)
+    moved, corrections = moved_by_user(constraints), stated.corrections
     clocks = [
         ClockInput(
-            index,
-            number,
-            trace,
-            walls[index],
-            stated.corrections.get(index, {}).get(number, ClockMap()),
-            moved.get(index),
+            index, number, trace, walls[index], corrections.get(index, {}).get(number, ClockMap()), moved.get(index)
         )
         for index, trace in enumerate(with_lines)
         for number in spans(trace)
@@ -320,13 +315,9 @@ def _graph(stated: Stated, *, same_machine: bool = False) -> ClockGraph:
     walls = [domain for domain in hosts if domain.is_wall_clock and domain.owner]
     graph = graph_of([REALTIME, *walls, *(domain for _, domain in own), *ends], stated.traces, stated.relations)
     # With same_machine the clocks since boot of all inputs are one, by whatever names these call the machine.
-    clock_map = ClockMap(
-        0,
-        0,
-        (Step("both count from the boot of one machine, as --same-machine says", Provenance.USER),),
-        Verdict.ASSUMED,
-    )
-    boots = [one for one in own if one[1].zero in SINCE_BOOT] if same_machine else []
+    step = Step("both count from the boot of one machine, as --same-machine says", Provenance.USER)
+    clock_map = ClockMap(0, 0, (step,), Verdict.ASSUMED)
+    boots = [(index, domain) for index, domain in own if domain.zero in SINCE_BOOT] if same_machine else []
     for (index, one), (other_index, other) in combinations(boots, 2):
         if index != other_index and one != other and one.zero is other.zero:
             graph.relate(one, other, clock_map)
@@ -336,7 +327,7 @@ def _graph(stated: Stated, *, same_machine: bool = False) -> ClockGraph:
 def _trace_time(clocks: Sequence[ClockInput], graph: ClockGraph) -> ClockDomain:
     """Return the clock domain of trace time: Unix time if any input knows it, else the first clock with times."""
     known = graph.maps_to(REALTIME)
-    domains = [one.domain for one in clocks]
+    domains = [clock.domain for clock in clocks]
     timed = [domain for domain in domains if not domain.synthetic]
     events_on = timed or [domain for domain in domains if domain.run is not Run.TOTALS] or domains
     if not events_on or any(domain in known for domain in events_on):
@@ -558,7 +549,7 @@ class Placed:
 def related_maps(inputs: Inputs, graph: ClockGraph) -> dict[Key, ClockMap]:
     """Return the maps of all clocks that are related to trace time, without the offsets of the user."""
     known = graph.maps_to(inputs.target)
-    return {one.key: one.correction.then(known[one.domain]) for one in inputs.clocks if one.domain in known}
+    return {clock.key: clock.correction.then(known[clock.domain]) for clock in inputs.clocks if clock.domain in known}
 
 
 def beside(offset: int) -> ClockMap:
@@ -576,14 +567,11 @@ def taken_as_best(pair: PairEstimate, moved: ClockInput) -> str:
 
 def not_aligned(tried: Sequence[PairEstimate]) -> str:
     """Return the warning for a clock that is drawn beside the others, given its estimates."""
-    return (
-        f"not aligned: do not compare its times with those of other files ({tried[0].estimate.reason})"
-        if tried
-        else "not aligned: do not compare its times with those of other files"
-    )
+    why = f" ({tried[0].estimate.reason})" if tried else ""
+    return f"not aligned: do not compare its times with those of other files{why}"
 
 
 def is_related(inputs: Inputs, maps: Maps, index: int) -> bool:
     """Return whether any clock of an input with events has a map; True for an input without events."""
     clocks = inputs.of(index)
-    return not clocks or any(one.key in maps for one in clocks)
+    return not clocks or any(clock.key in maps for clock in clocks)

@@ -232,9 +232,8 @@ def early_work(
     early, worst = int((by_ns > 0).sum()), int(np.max(by_ns))
     if 2 * early <= len(by_ns) or int((by_ns > left_open).sum()) <= WRONG_IDS * len(by_ns):
         return None
-    return (
-        f"{early} of {len(by_ns)} kernels start before the calls that launched them, by up to {format_time(worst)}"
-    ), worst
+    text = f"{early} of {len(by_ns)} kernels start before the calls that launched them, by up to {format_time(worst)}"
+    return text, worst
 
 
 def launches_of(host: Trace, clock_host: int, device: Trace, clock_device: int) -> Launches | None:
@@ -356,13 +355,9 @@ def _waits(host: Trace, clock: int, calls: Array, device: Trace, work: Array, st
 
 def align_launches(pairs: Launches, prior: Prior) -> Estimate:
     """Return the relation of the clock of a host (x) to that of a device (y)."""
-    estimate = _estimate(pairs, prior)
-    if not pairs.joined.repeated:
-        return estimate
-    return replace(
-        estimate,
-        reason=(f"{estimate.reason} (left out: {pairs.joined.repeated} slices whose id belongs to another slice)"),
-    )
+    estimate, repeated = _estimate(pairs, prior), pairs.joined.repeated
+    left_out = f" (left out: {repeated} slices whose id belongs to another slice)" if repeated else ""
+    return replace(estimate, reason=f"{estimate.reason}{left_out}")
 
 
 def _estimate(pairs: Launches, prior: Prior) -> Estimate:
@@ -413,27 +408,20 @@ def _judged(
             verdict = Verdict.INCONSISTENT if same >= _SURE else Verdict.INSUFFICIENT
             return verdict, f"{launches} launches and {waits} waits contradict what is known of the clocks", None
     elif waits < _LEAST_WAITS:
-        return (
-            Verdict.INSUFFICIENT,
-            f"{launches} kernels start after their launches, which limits the offset on one side; on the "
-            f"other side, only {waits} calls wait for the device: record more of them "
-            "(cudaDeviceSynchronize), or state roughly how the clocks are related",
-            None,
+        reason = (
+            f"{launches} kernels start after their launches, which limits the offset on one side; on the other side, "
+            f"only {waits} calls wait for the device: record more of them (cudaDeviceSynchronize), or state roughly "
+            "how the clocks are related"
         )
+        return Verdict.INSUFFICIENT, reason, None
     compared = f"{gaps} gaps between them in both files are correlated to {max(same, 0):.0%}"
     if gaps < _LEAST_GAPS or same < _CHANCE:
-        return (
-            Verdict.INSUFFICIENT,
-            f"ids are equal, but too little shows that the files are of one run ({compared})",
-            None,
-        )
+        reason = f"ids are equal, but too little shows that the files are of one run ({compared})"
+        return Verdict.INSUFFICIENT, reason, None
     if same < (_SURE if waits >= _LEAST_WAITS else _SURE_ALONE):
         return Verdict.UNVERIFIED, f"launches and kernels fit, but may be of two runs ({compared})", region
-    return (
-        Verdict.OK,
-        f"{launches} kernels start after their launches, {waits} waits end after the kernels ({compared})",
-        region,
-    )
+    reason = f"{launches} kernels start after their launches, {waits} waits end after the kernels ({compared})"
+    return Verdict.OK, reason, region
 
 
 def _in_order(pairs: Launches) -> Array:
@@ -487,8 +475,7 @@ def _same_gaps(pairs: Launches, kept: Array) -> tuple[float, int]:
     """
     waits = kept[pairs.waited]
     done = pairs.waited[waits]
-    rows = np.flatnonzero(kept)
-    ids = pairs.joined.ids
+    rows, ids = np.flatnonzero(kept), pairs.joined.ids
     looks = [
         _agreement(pairs.launch[rows], pairs.begin[rows], pairs.name[rows], ids[rows]),
         _agreement(pairs.wait_end[waits], pairs.end[done], pairs.name[done], ids[done]),

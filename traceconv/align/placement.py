@@ -46,9 +46,9 @@ def place(inputs: Inputs, decided: Placed, policy: Policy) -> Placed:
         UsageError: a time is farther from zero than can be written.
     """
     maps = _with_synthetic(inputs, decided.maps)
-    for one in inputs.clocks:
-        if one.offset is not None:
-            maps[one.key] = maps.get(one.key, one.correction).then(one.offset)
+    for clock in inputs.clocks:
+        if clock.offset is not None:
+            maps[clock.key] = maps.get(clock.key, clock.correction).then(clock.offset)
     placed = replace(decided, maps=maps)
     if policy.estimate and any(not is_related(inputs, maps, index) for index in range(len(inputs.traces))):
         from traceconv.align.duration_layout import with_durations  # few merges need it
@@ -62,36 +62,33 @@ def place(inputs: Inputs, decided: Placed, policy: Policy) -> Placed:
 
 def _with_synthetic(inputs: Inputs, maps: Maps) -> dict[Key, ClockMap]:
     """Return the maps, also of tracks without times: they start with the tracks of their file that have times."""
-    with_synthetic = dict(maps)
-    for one in inputs.clocks:
-        if one.key not in maps and one.domain.synthetic:
-            starts = [maps[clock.key].at(clock.span[0]) for clock in inputs.of(one.index) if clock.key in maps]
+    step, placed = Step("no times in the file: placed at its first timed event", Provenance.ASSUMED), dict(maps)
+    for lost in inputs.clocks:
+        if lost.key not in maps and lost.domain.synthetic:
+            starts = [maps[clock.key].at(clock.span[0]) for clock in inputs.of(lost.index) if clock.key in maps]
             if starts:
-                with_synthetic[one.key] = ClockMap(
-                    min(starts), 0, (Step("no times in the file: placed at its first timed event", Provenance.ASSUMED),)
-                )
-    return with_synthetic
+                placed[lost.key] = ClockMap(min(starts), 0, (step,))
+    return placed
 
 
 def _with_totals(inputs: Inputs, maps: Maps) -> Maps:
     """Return the maps, also of tables of totals: they start where everything with times does."""
-    totals = [one for one in inputs.clocks if one.domain.run is Run.TOTALS]
-    starts = [maps[one.key].at(one.span[0]) for one in inputs.clocks if one.key in maps and one not in totals]
-    if not starts or not totals:
+    totals = [clock.key for clock in inputs.clocks if clock.domain.run is Run.TOTALS]
+    timed = [clock for clock in inputs.clocks if clock.key in maps and clock.domain.run is not Run.TOTALS]
+    if not timed or not totals:
         return maps
-    clock_map = ClockMap(
-        min(starts), 0, (Step("totals have no times: placed at the start of the trace", Provenance.ASSUMED),)
-    )
-    return {**maps, **{one.key: clock_map for one in totals}}
+    step = Step("totals have no times: placed at the start of the trace", Provenance.ASSUMED)
+    start = min(maps[clock.key].at(clock.span[0]) for clock in timed)
+    return {**maps, **dict.fromkeys(totals, ClockMap(start, 0, (step,)))}
 
 
 def _refuse_unrelated(inputs: Inputs, placed: Placed, policy: Policy) -> None:
     """Refuse the first input with a clock that has no map, with advice on what would relate it."""
-    lost = next((one for one in inputs.clocks if one.key not in placed.maps), None)
+    lost = next((clock for clock in inputs.clocks if clock.key not in placed.maps), None)
     if lost is None:
         return
     clock = lost.describe()
-    other = next(one for one in inputs.clocks if one.key in placed.maps)
+    other = next(clock for clock in inputs.clocks if clock.key in placed.maps)
     target = other.describe() if other.domain == inputs.target else inputs.target.describe()
     if other.index == lost.index:
         raise UnrelatedClocks(
@@ -99,19 +96,17 @@ def _refuse_unrelated(inputs: Inputs, placed: Placed, policy: Policy) -> None:
             hint="split it where the second recording starts, and merge the parts with --offset",
         )
     form = lost.trace.sources[0].form
-    same = [one for one in inputs.clocks if one.index != lost.index and inputs.are_one_recording(one.index, lost.index)]
-    if same and form is not None and not form.timed:
-        events = ": both are forms of one recording, in which the times differ"
+    twins = [side for side in inputs.clocks if inputs.are_one_recording(side.index, lost.index)]
+    twin = next((side for side in twins if side.index != lost.index), None)
+    if twin is not None and form is not None and not form.timed:
         raise UnrelatedClocks(
-            f"{same[0].name} and {lost.name} have no common clock{events} ({same[0].name}: "
-            f"{same[0].describe()}; {lost.name}: {clock})",
+            f"{twin.name} and {lost.name} have no common clock: both are forms of one recording, in which the times "
+            f"differ ({twin.name}: {twin.describe()}; {lost.name}: {clock})",
             hint="leave one of the two out",
             pairs=placed.pairs,
         )
-    pairs = (pair for pair in placed.pairs if lost.index in (pair.a.index, pair.b.index))
-    tried = [
-        pair.estimate for pair in pairs if pair.estimate.verdict is not Verdict.OK
-    ]  # the others are of lost inputs
+    estimates = [pair.estimate for pair in placed.pairs if lost.index in (pair.a.index, pair.b.index)]
+    tried = [estimate for estimate in estimates if estimate.verdict is not Verdict.OK]  # the others are of lost inputs
     one_run = not policy.same_run and any(estimate.verdict is Verdict.UNVERIFIED for estimate in tried)
     advice = (
         one_machine_advice(other, lost),
@@ -132,20 +127,19 @@ def _refuse_unrelated(inputs: Inputs, placed: Placed, policy: Policy) -> None:
 
 def _refuse_far(inputs: Inputs, maps: Maps) -> None:
     """Refuse a clock with a greater drift than any clock has, and times that cannot be written."""
-    for one in inputs.clocks:
-        if one.key not in maps:
+    for clock in inputs.clocks:
+        if clock.key not in maps:
             continue
-        drift = max(abs(line.drift) for line in maps[one.key].lines)
+        drift = max(abs(line.drift) for line in maps[clock.key].lines)
         if drift > MOST_DRIFT:
-            ppm = drift * DRIFT_UNIT * 1e6
             raise InconsistentClocks(
-                f"{one.name}: the known relations of its clock contradict each other: its drift would be "
-                f"{format_drift(ppm)}",
+                f"{clock.name}: the known relations of its clock contradict each other: its drift would be "
+                f"{format_drift(drift * DRIFT_UNIT * 1e6)}",
                 hint="leave a file out, or place this one with --offset",
             )
-        if any(abs(maps[one.key].at(end)) > LIMIT_NS for end in one.span):
+        if any(abs(maps[clock.key].at(end)) > LIMIT_NS for end in clock.span):
             raise UsageError(
-                f"{one.name}: after the move, its times are more than 146 years from zero",
+                f"{clock.name}: after the move, its times are more than 146 years from zero",
                 hint="check --offset and the unit of the times (-O ts_unit=...)",
             )
 
@@ -159,18 +153,13 @@ def one_machine_advice(one: ClockInput, other: ClockInput) -> str | None:
         machine = next(iter(named), UNNAMED)
         missing = [side for side in sides if (side.counted.name, side.counted.host) != (MONOTONIC.name, machine)]
         if missing and all(_may_be_monotonic(side, machine) for side in missing):
-            options = tuple(_monotonic_option(side, machine) for side in missing)
+            options = [f"--clock {quote(side.name)}=monotonic" for side in missing]
+            if machine != UNNAMED:
+                options = [f"--clock {quote(side.name)}=monotonic@{quote(machine)}" for side in missing]
             return f"if both count the monotonic clock of one machine: {listed(options, ' ')}"
     hosts = {side.counted.host for side in sides} - {""}
     same_boot = domain.zero in SINCE_BOOT and domain.zero is its.zero and len(hosts) < len(sides)
     return "if both are of one machine, and it was not restarted in between: --same-machine" if same_boot else None
-
-
-def _monotonic_option(side: ClockInput, machine: str) -> str:
-    """Return the --clock that states that a clock is CLOCK_MONOTONIC of a machine."""
-    if machine == UNNAMED:
-        return f"--clock {quote(side.name)}=monotonic"
-    return f"--clock {quote(side.name)}=monotonic@{quote(machine)}"
 
 
 def _may_be_monotonic(side: ClockInput, machine: str) -> bool:
@@ -340,13 +329,10 @@ def _hint(
     if one.local is None:
         return None
     options, zone = _options(one, one.local, others, constraints.dates.get(one.index)), zone_text(one.local.ahead_ns)
+    read = f"the local time of {one.name} was read as {zone}"
     if options is not None:
-        return f"the local time of {one.name} was read as {zone}: {options} would make them overlap"
-    return (
-        None
-        if only_if_some
-        else f"the local time of {one.name} was read as {zone}, and no other zone would make them overlap"
-    )
+        return f"{read}: {options} would make them overlap"
+    return None if only_if_some else f"{read}, and no other zone would make them overlap"
 
 
 def _options(one: _OnTraceTime, local: LocalTime, others: Sequence[_OnTraceTime], day: date | None) -> str | None:

@@ -35,16 +35,17 @@ if TYPE_CHECKING:
     from jinja2 import Environment
 
 
+Json = dict[str, Any]
+
 SCHEMA = "alignment.schema.json"
 VERSION = 1
-_POINTS = 2000
-_NEAR_POINTS = 800  # the number of points
+_POINTS, _NEAR_POINTS = 2000, 800
 _LEAST_POINTS = 3
 _FARTHEST = 200
 _PAGES = (".html", ".htm")
 
 
-def document(traces: Sequence[Trace], alignment: Alignment, checks: Causality) -> dict[str, Any]:
+def document(traces: Sequence[Trace], alignment: Alignment, checks: Causality) -> Json:
     """Return the report of traces that were put on one time axis.
 
     Args:
@@ -61,21 +62,43 @@ def document(traces: Sequence[Trace], alignment: Alignment, checks: Causality) -
         )
         for index, (trace, maps) in enumerate(zip(traces, alignment.maps, strict=True))
     ]
-    verdict = str(reduce(worse, (Verdict(line.verdict) for line in alignment.receipt), Verdict.OK))
+    return _document(
+        traces,
+        str(reduce(worse, (Verdict(line.verdict) for line in alignment.receipt), Verdict.OK)),
+        inputs,
+        alignment.pairs,
+        checks,
+        clock=alignment.clock.describe(),
+        hosts=[asdict(hosts) for hosts in alignment.hosts_apart],
+        processes=alignment.together.as_json(),
+    )
+
+
+def _document(
+    traces: Sequence[Trace],
+    verdict: str,
+    inputs: Sequence[Json],
+    pairs: Sequence[PairEstimate],
+    checks: Causality | None,
+    **more: object,
+) -> Json:
     return {
-        **_head(verdict),
+        "traceconv": __version__,
+        "report_version": VERSION,
+        "verdict": verdict,
         "refusal": None,
-        "clock": alignment.clock.describe(),
+        "clock": None,
         "inputs": inputs,
-        "pairs": [_pair(pair) for pair in alignment.pairs],
-        "hosts": [asdict(one) for one in alignment.hosts_apart],
-        "processes": alignment.together.as_json(),
-        "causality": checks.as_json(),
-        "left_out": _left_out(traces),
+        "pairs": [_pair(pair) for pair in pairs],
+        "hosts": [],
+        "processes": [],
+        "causality": checks.as_json() if checks else [],
+        "left_out": [{"file": file, "reason": reason} for trace in traces for file, reason in trace.left_out.items()],
+        **more,
     }
 
 
-def refusal_document(traces: Sequence[Trace], error: AlignmentError, checks: Causality | None = None) -> dict[str, Any]:
+def refusal_document(traces: Sequence[Trace], error: AlignmentError, checks: Causality | None = None) -> Json:
     """Return the report of traces that were refused, with the estimates for their clocks.
 
     Args:
@@ -83,17 +106,9 @@ def refusal_document(traces: Sequence[Trace], error: AlignmentError, checks: Cau
         checks: the checks of cause and effect, if they were made.
     """
     pairs: Sequence[PairEstimate] = error.pairs
-    return {
-        **_head(error.verdict),
-        "refusal": {"message": error.message, "hint": error.hint},
-        "clock": None,
-        "inputs": [_input(trace, {}, pairs, index) for index, trace in enumerate(traces)],
-        "pairs": [_pair(pair) for pair in pairs],
-        "hosts": [],
-        "processes": [],
-        "causality": checks.as_json() if checks else [],
-        "left_out": _left_out(traces),
-    }
+    inputs = [_input(trace, {}, pairs, index) for index, trace in enumerate(traces)]
+    refusal = {"message": error.message, "hint": error.hint}
+    return _document(traces, error.verdict, inputs, pairs, checks, refusal=refusal)
 
 
 def check_ending(path: str | os.PathLike[str]) -> None:
@@ -105,7 +120,7 @@ def check_ending(path: str | os.PathLike[str]) -> None:
         )
 
 
-def rendered(report: dict[str, Any], path: str | os.PathLike[str]) -> bytes:
+def rendered(report: Json, path: str | os.PathLike[str]) -> bytes:
     """Return the bytes of a report for a file: JSON or a page, by the ending of its name.
 
     Raises:
@@ -117,21 +132,13 @@ def rendered(report: dict[str, Any], path: str | os.PathLike[str]) -> bytes:
     return as_json(report).encode()
 
 
-def _left_out(traces: Sequence[Trace]) -> list[dict[str, str]]:
-    return [{"file": file, "reason": reason} for trace in traces for file, reason in trace.left_out.items()]
-
-
-def _head(verdict: str) -> dict[str, Any]:
-    return {"traceconv": __version__, "report_version": VERSION, "verdict": verdict}
-
-
 def _input(
     trace: Trace,
     placed: dict[int, tuple[ClockMap, ReceiptLine]],
     pairs: Sequence[PairEstimate],
     index: int,
     target: ClockDomain | None = None,
-) -> dict[str, Any]:
+) -> Json:
     source = trace.sources[0]
     clocks = [_clock(ClockInput(index, clock, trace), placed.get(clock), pairs, target) for clock in spans(trace)]
     return {
@@ -149,7 +156,7 @@ def _clock(
     placed: tuple[ClockMap, ReceiptLine] | None,
     pairs: Sequence[PairEstimate],
     target: ClockDomain | None,
-) -> dict[str, Any]:
+) -> Json:
     domain = side.domain
     first, last = side.span
     has_zero = placed is not None and target is not None and target.is_wall_clock
@@ -161,25 +168,19 @@ def _clock(
         "begin_ns": first,
         "end_ns": last,
         "map": _map(side, *placed, pairs, (first, last)) if placed else None,
-        "zero_at": _utc(placed[0].offset_ns) if placed and has_zero else None,
+        "zero_at": f"{datetime(1970, 1, 1) + timedelta(seconds=placed[0].offset_ns // 10**9)} UTC"
+        if placed and has_zero
+        else None,
     }
-
-
-def _utc(ns: int) -> str:
-    """Return a time since 1970 as date and time of day, without fractions of a second."""
-    return f"{datetime(1970, 1, 1) + timedelta(seconds=ns // 10**9)} UTC"
 
 
 def _map(
     side: ClockInput, clock_map: ClockMap, line: ReceiptLine, pairs: Sequence[PairEstimate], span: tuple[int, int]
-) -> dict[str, Any]:
+) -> Json:
+    bounds = [_bound_at(side, time, clock_map, line, pairs) for time in span]
     ends = [
-        {
-            "time_ns": time,
-            "trace_time_ns": clock_map.at(time),
-            "bound_ns": _bound_at(side, time, clock_map, line, pairs),
-        }
-        for time in span
+        {"time_ns": time, "trace_time_ns": clock_map.at(time), "bound_ns": bound}
+        for time, bound in zip(span, bounds, strict=True)
     ]
     return {
         "method": line.method,
@@ -227,10 +228,9 @@ def _x_and_y(pair: PairEstimate) -> tuple[tuple[ClockInput, int], tuple[ClockInp
 def _on_x(pair: PairEstimate, side: ClockInput, time: int) -> float:
     """Return a time of one of the two clocks as a time of clock x from its zero, ns."""
     (x, zero_x), (_, zero_y) = _x_and_y(pair)
-    estimate = pair.estimate
     if side.key == x.key:
         return float(time - zero_x)
-    return float(estimate.chain.back(np.array([time - zero_y], np.float64), in_order=True)[0])
+    return float(pair.estimate.chain.back(np.array([time - zero_y], np.float64), in_order=True)[0])
 
 
 def _interval(pair: PairEstimate, x: float) -> tuple[float, float]:
@@ -241,7 +241,7 @@ def _interval(pair: PairEstimate, x: float) -> tuple[float, float]:
     return float(low[0]) - line, float(high[0]) - line
 
 
-def _pair(pair: PairEstimate) -> dict[str, Any]:
+def _pair(pair: PairEstimate) -> Json:
     estimate = pair.estimate
     (x, zero_x), (y, zero_y) = _x_and_y(pair)
     residuals = estimate.residuals
@@ -276,13 +276,13 @@ def _pair(pair: PairEstimate) -> dict[str, Any]:
     }
 
 
-def _lines(pair: PairEstimate, zero_x: int, zero_y: int) -> list[dict[str, Any]]:
+def _lines(pair: PairEstimate, zero_x: int, zero_y: int) -> list[Json]:
     """Return the lines of an estimate that has several, each with its bound; empty for a single line."""
-    lines = []
-    chain = pair.estimate.chain
+    lines, chain = [], pair.estimate.chain
     if len(chain.lines) == 1:
         return []
-    first, last = (_on_x(pair, _x_and_y(pair)[0][0], time) for time in _x_and_y(pair)[0][0].span)
+    x = _x_and_y(pair)[0][0]
+    first, last = (_on_x(pair, x, time) for time in x.span)
     for line, end in zip(chain.lines, [*chain.begins, np.inf], strict=True):
         begin = max(line.begin, first)
         reach = np.array([begin, max(begin, min(np.nextafter(end, -np.inf), last))])
@@ -325,7 +325,7 @@ def _region(estimate: Estimate) -> list[dict[str, float]] | None:
     ]
 
 
-def _landscape(estimate: Estimate) -> dict[str, Any] | None:
+def _landscape(estimate: Estimate) -> Json | None:
     """Return the landscape: all tried offsets, coarsely, and those around the best one, finely."""
     if estimate.landscape is None:
         return None
@@ -335,8 +335,7 @@ def _landscape(estimate: Estimate) -> dict[str, Any] | None:
     if len(rows) < _LEAST_POINTS:
         return None
     offsets, scores = offsets[rows], scores[rows]
-    reach = _near_reach(estimate, offsets)
-    near = np.abs(offsets) <= reach
+    near = np.abs(offsets) <= _near_reach(estimate, offsets)
     return {
         "all": _curve(offsets, scores, _POINTS - _NEAR_POINTS),
         "near": _curve(offsets[near], scores[near], _NEAR_POINTS)
@@ -385,7 +384,6 @@ def _thinned(values: F64) -> Array:
 
 # -- Show the report of an alignment as a page for people without knowledge of clocks --------------------------------
 
-Json = dict[str, Any]
 Point = tuple[float, float]
 
 #: The verdicts on a comparison that say nothing against another relation of the clocks.

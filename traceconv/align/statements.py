@@ -103,8 +103,7 @@ def state(traces: Sequence[Trace], constraints: Constraints, walls: Sequence[Clo
     """
     if not (constraints.anchors or constraints.drifts or constraints.clocks or constraints.zones or constraints.dates):
         return Stated(list(traces), walls=list(walls))
-    both = enumerate(zip(traces, walls, strict=True))
-    dated = [_with_date(trace, index, constraints, wall) for index, (trace, wall) in both]
+    dated = [_with_date(trace, index, constraints, walls[index]) for index, trace in enumerate(traces)]
     clocked = _with_clocks(dated, constraints, walls)
     instants = [instant_of(anchor, clocked) for anchor in constraints.anchors]
     corrections = _corrections(clocked, constraints, instants)
@@ -209,7 +208,7 @@ def _with_clock(
     domain, name = trace.clocks[number], trace.sources[0].name
     if constraint.kind is ClockKind.NONE:
         order = ClockDomain(f"order of {name}", Zero.UNKNOWN, Run.NONE, domain.resolution_ns, "", f"{index}:{name}")
-        clocks = [order if one == domain else one for one in trace.clocks]
+        clocks = [order if clock == domain else clock for clock in trace.clocks]
         kept = [snap for snap in trace.snapshots if domain not in (snap.clock, snap.other)]
         return trace.with_tables(clocks=clocks, snapshots=kept)
     span, base = spans(trace).get(number), base_of(trace, domain)
@@ -219,9 +218,10 @@ def _with_clock(
     stated = _stated_clock(constraint, domain, wall, only_machine, name)
     if domain.same_timebase(stated):
         return trace
-    is_perf = domain.name == STATED_CLOCKS[ClockKind.PERF].name
-    is_other = is_perf and constraint.kind is ClockKind.MONOTONIC
-    apart = _perf_apart_ns(max(span or (0, 0))) if is_other else 0
+    apart = 0
+    if domain.name == STATED_CLOCKS[ClockKind.PERF].name and constraint.kind is ClockKind.MONOTONIC:
+        slewed_ms = ceil(SLEW_DRIFT * max(span or (0, 0)) / 1e6)
+        apart = _PERF_APART_AT_BOOT_NS + slewed_ms * 1_000_000
     snapshot = _by_user(domain, stated, apart, _is_clock(stated, apart))
     first = span[0] if span else 0
     wrong = disagreement(replace(snapshot, ts=first, other_ts=first), [without_guesses(one) for one in traces])
@@ -229,20 +229,12 @@ def _with_clock(
     return trace.with_tables(snapshots=[*trace.snapshots, snapshot])
 
 
-def _perf_apart_ns(uptime_ns: int) -> int:
-    """Return how far the clock of perf may be from CLOCK_MONOTONIC, in ns, rounded up to 1 ms."""
-    return _PERF_APART_AT_BOOT_NS + ceil(SLEW_DRIFT * uptime_ns / 1e6) * 1_000_000
-
-
 def _is_clock(stated: ClockDomain, apart_ns: int = 0) -> str:
     """Return the method of a clock that --clock states, for the receipt; perf's is off by up to `apart_ns`."""
     if apart_ns:
         return f"--clock states {stated.name} (perf's clock may be {format_time(apart_ns)} away from it at this uptime)"
-    if stated.machine == UNNAMED:
-        return f"--clock states {stated.name} of one machine"
-    if stated.machine:
-        return f"--clock states {stated.name} of {stated.machine}"
-    return f"--clock states {stated.name}"
+    machine = "one machine" if stated.machine == UNNAMED else stated.machine
+    return f"--clock states {stated.name} of {machine}" if machine else f"--clock states {stated.name}"
 
 
 def _by_user(domain: ClockDomain, stated: ClockDomain, bound_ns: int, method: str) -> ClockSnapshot:
@@ -339,13 +331,12 @@ def _corrected(trace: Trace, corrections: Mapping[int, ClockMap]) -> Trace:
 
 def _refuse_other_drift(traces: Sequence[Trace], trace: Trace, domain: ClockDomain, drift: int) -> None:
     """Raise InconsistentClocks if repeated readings of the clock beside the wall clock exclude a drift."""
-    is_it = [domain]
-    is_it += [snap.other for snap in trace.snapshots if snap.clock == domain and snap.provenance is Provenance.USER]
+    names = [snap.other for snap in trace.snapshots if snap.clock == domain and snap.provenance is Provenance.USER]
     read = [
         snap
-        for one in traces
-        for snap in one.snapshots
-        if any(snap.clock.same_timebase(its) for its in is_it)
+        for reading in traces
+        for snap in reading.snapshots
+        if any(snap.clock.same_timebase(name) for name in (domain, *names))
         and snap.other.is_wall_clock
         and snap.bound_ns is not None
         and not (snap.assumed or is_definition(snap))
@@ -501,8 +492,7 @@ def _line(group: Sequence[_Reading], ends: Sequence[int]) -> ClockMap | None:
     readings = [(one.ts, one.other_ts, one.bound_ns) for one in group]
     max_drift = SLEW_DRIFT if first != last else 0.0  # one instant does not determine the drift
     step = group[0].step
-    text = f"{step.text}, read {len(group)} times"
-    return line_through(readings, span, max_drift, replace(step, text=text))
+    return line_through(readings, span, max_drift, replace(step, text=f"{step.text}, read {len(group)} times"))
 
 
 def _ends(trace: Trace, clock: ClockDomain) -> list[int]:
