@@ -143,8 +143,12 @@ class Tracks(Sequence[Track]):
         source: int = 0,
     ) -> None:
         """Add a track with nothing but columns; `number` is a pid or tid of at most 64 bits, or NO_NUMBER."""
-        for column, value in zip(self._columns.values(), (kind, parent, clock, source, number), strict=True):
-            column.append(value)
+        columns = self._columns
+        columns["kind"].append(kind)
+        columns["parent"].append(parent)
+        columns["clock"].append(clock)
+        columns["source"].append(source)
+        columns["number"].append(number)
         self._texts["name"].append(name)
         self._texts["description"].append(description)
 
@@ -176,9 +180,16 @@ class Tracks(Sequence[Track]):
                 self._objects[index] = track
 
     def _of_columns(self, index: int) -> Track:
-        kind, parent, clock, source, number = [column[index] for column in self._columns.values()]
-        name, description = [texts[index] for texts in self._texts.values()]
-        return _track(kind, parent, clock, source, number, name, description)
+        columns, texts = self._columns, self._texts
+        return _track(
+            columns["kind"][index],
+            columns["parent"][index],
+            columns["clock"][index],
+            columns["source"][index],
+            columns["number"][index],
+            texts["name"][index],
+            texts["description"][index],
+        )
 
     def __len__(self) -> int:
         return len(self._columns["kind"])
@@ -308,10 +319,10 @@ def _array(name: str, values: npt.NDArray[Any]) -> array[int]:
     return array(_TYPES[name], values.astype(_TYPES[name]).tobytes())
 
 
-def _track(kind: int, parent: int, clock: int, source: int, number: int, name: str, description: str) -> Track:
+def _track(kind: int, parent: Any, clock: Any, source: int, number: int, name: str, description: str) -> Track:
     known = None if number == NO_NUMBER else number
     pid, tid = (known, None) if kind == _PROCESS else (None, known)
-    return Track(_KINDS[kind], name, TrackId(parent), pid, tid, "", description, None, (), ClockId(clock), source)
+    return Track(_KINDS[kind], name, parent, pid, tid, "", description, None, (), clock, source)
 
 
 def processes(tracks: Tracks) -> I64:
