@@ -12,7 +12,8 @@ from typing import Any
 
 import pytest
 
-from tests.golden import ROOT, Case, cases
+from tests.golden import ROOT, Case, by_format, cases
+from tests.together import together
 from traceconv.answers.selection import OUTSIDE
 from traceconv.api import read
 from traceconv.errors import TraceconvError, UnrecognizedFormat, UsageError
@@ -31,7 +32,6 @@ IMPORTERS = importers()
 CASES = [case for case in cases() if case.format != "merge"]
 
 every_importer = pytest.mark.parametrize("cls", IMPORTERS.values(), ids=list(IMPORTERS))
-every_case = pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
 
 
 def refused(case: Case) -> bool:
@@ -176,12 +176,19 @@ def test_nobody_claims_noise(cls: type[Importer]) -> None:
         assert cls().sniff(Head(data, True, "")).certainty is Certainty.NO
 
 
-@every_case
-def test_one_importer_claims_a_golden_input(case: Case, tmp_path: Path) -> None:
+@by_format(CASES)
+def test_one_importer_claims_a_golden_input(cases: list[Case], tmp_path: Path) -> None:
     """The name of the format, whatever the file is called: claimed by it alone; nobody else is as sure."""
-    unknown = tmp_path / "unknown"
-    unknown.write_bytes(case.input.read_bytes())
-    for source in (Source(case.input), Source(unknown)):
+    with together() as each:
+        for case in cases:
+            unknown = tmp_path / "unknown"
+            unknown.write_bytes(case.input.read_bytes())
+            with each(case.name):
+                check_claim(case, Source(case.input), Source(unknown))
+
+
+def check_claim(case: Case, *sources: Source) -> None:
+    for source in sources:
         try:
             assert identify(source)[0].name == case.format
         except UnrecognizedFormat:

@@ -21,6 +21,7 @@ from tests.golden import ROOT, Case, by_format, cases
 from tests.test_conformance import CASES, IMPORTERS, heads, odd_lines
 from tests.test_saved_again import CASES as JSON_CASES
 from tests.test_saved_again import STYLES, saved
+from tests.together import together
 from traceconv import families
 from traceconv.errors import AmbiguousFormat, UnrecognizedFormat
 from traceconv.families import index
@@ -95,9 +96,16 @@ def test_chunks_and_noise() -> None:
         check(head, head.data[:100])
 
 
-@pytest.mark.parametrize("case", JSON_CASES, ids=[case.name for case in JSON_CASES])
-def test_json_saved_again(case: Case, tmp_path: Path) -> None:
+@by_format(JSON_CASES)
+def test_json_saved_again(cases: list[Case], tmp_path: Path) -> None:
     """In other styles, with letters escaped, and with what tells the format behind what can be seen."""
+    with together() as each:
+        for case in cases:
+            with each(case.name):
+                check_saved(case, tmp_path / "input")
+
+
+def check_saved(case: Case, path: Path) -> None:
     document = saved(case)
     texts = [json.dumps(document, **style) for style in STYLES.values()]
     texts.append(texts[0].replace("/", "\\/"))
@@ -105,7 +113,6 @@ def test_json_saved_again(case: Case, tmp_path: Path) -> None:
     if isinstance(document, dict):
         texts.append(json.dumps({"padding": "x" * 70_000} | document))
         texts.append(json.dumps(dict(reversed(document.items())) | {"~": ["y" * 70_000]}))
-    path = tmp_path / "input"
     for number, text in enumerate(texts):
         path.write_bytes(gzip.compress(text.encode(), 1) if number % 2 else text.encode())
         source = Source(path)

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.golden import Case, cases
+from tests.golden import Case, by_format, cases
 from tests.together import together
 from traceconv.api import read
 from traceconv.errors import TraceconvError
@@ -116,8 +116,17 @@ def test_enough_cases_are_tried() -> None:
     assert {case.format for case in CASES} >= {"onnxruntime", "viztracer", "mxnet", "mxnet-table", "pytorch-kineto"}
 
 
-@pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
-def test_the_same_recording_in_another_style(case: Case, tmp_path: Path) -> None:
+@by_format(CASES)
+def test_the_same_recording_in_another_style(cases: list[Case], tmp_path: Path) -> None:
+    with together() as each:
+        for case in cases:
+            folder = tmp_path / case.name
+            folder.mkdir(parents=True)
+            with each(case.name):
+                check_styles(case, folder)
+
+
+def check_styles(case: Case, tmp_path: Path) -> None:
     before = case.named_input(tmp_path)
     after = tmp_path / "again" / before.name
     after.parent.mkdir()

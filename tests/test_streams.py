@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.golden import ROOT, Case, cases
+from tests.golden import ROOT, Case, by_format, cases
+from tests.together import together
 from traceconv.api import identify, read
 from traceconv.errors import TraceconvError, UnrecognizedFormat
 from traceconv.io.log_collectors import _LEAST_LINES
@@ -163,10 +164,16 @@ def _text_cases() -> list[Case]:
     return found
 
 
-@pytest.mark.parametrize("case", _text_cases(), ids=lambda case: case.name)
-def test_two_ranks_of_every_log(case: Case, tmp_path: Path) -> None:
+@by_format(_text_cases())
+def test_two_ranks_of_every_log(cases: list[Case], tmp_path: Path) -> None:
     """Both ranks are read, and nothing of one is mixed into the other."""
-    path = tmp_path / "log"
+    with together() as each:
+        for case in cases:
+            with each(case.name):
+                check_two_ranks(case, tmp_path / "log")
+
+
+def check_two_ranks(case: Case, path: Path) -> None:
     path.write_bytes(marked(case.input, "[rank0]: "))
     try:
         one = read(path, format=case.format, options=case.options)
