@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from tests.together import together
 from traceconv import api
 from traceconv.errors import MalformedInput, OutputError
 from traceconv.families.common import json_document
@@ -54,8 +55,14 @@ def value(chance: random.Random, depth: int = 0) -> Any:
 
 
 @pytest.mark.usefixtures("small_parts")
-@pytest.mark.parametrize("seed", range(60))
-def test_elements_are_those_of_the_array(seed: int, limit: int, tmp_path: Path) -> None:
+def test_elements_are_those_of_the_array(limit: int, tmp_path: Path) -> None:
+    with together() as each:
+        for seed in range(60):
+            with each(seed):
+                check_elements(seed, limit, tmp_path)
+
+
+def check_elements(seed: int, limit: int, tmp_path: Path) -> None:
     chance = random.Random(seed)
     kinds = (lambda: value(chance), lambda: {"x": value(chance, 1)}, lambda: [value(chance, 1)], lambda: "a,b")
     array = [kinds[seed % 4]() for _ in range(chance.randrange(40))]
