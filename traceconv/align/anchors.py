@@ -95,9 +95,9 @@ class Instant:
 def instant_of(anchor: Anchor, traces: Sequence[Trace]) -> Instant:
     """Return the times of the two points of an anchor."""
     points = [_time(point, traces[point.input], anchor.text) for point in (anchor.one, anchor.other)]
-    (one, ts, step), (other, other_ts, its_step) = sorted(points, key=lambda point: point[0])
+    (key, ts, step), (other, other_ts, its_step) = sorted(points, key=lambda point: point[0])
     within = step + its_step if anchor.within_ns is None else anchor.within_ns
-    return Instant(one, other, ts, other_ts, within, anchor.text)
+    return Instant(key, other, ts, other_ts, within, anchor.text)
 
 
 def _time(point: Point, trace: Trace, text: str) -> tuple[Key, int, int]:
@@ -191,11 +191,11 @@ def anchored(
 def _one_for_each_instant(group: Sequence[Instant]) -> list[Instant]:
     """Return the anchors; those at the same time of the first clock become one that satisfies all of them."""
     by_instant: dict[int, Instant] = {}
-    for one in group:
-        both = (one, by_instant.get(one.ts, one))
-        low = max(each.other_ts - each.within_ns for each in both)
-        high = min(each.other_ts + each.within_ns for each in both)
-        by_instant[one.ts] = replace(both[1], other_ts=(low + high) // 2, within_ns=(high - low + 1) // 2)
+    for instant in group:
+        equal = (instant, by_instant.get(instant.ts, instant))
+        low = max(each.other_ts - each.within_ns for each in equal)
+        high = min(each.other_ts + each.within_ns for each in equal)
+        by_instant[instant.ts] = replace(equal[1], other_ts=(low + high) // 2, within_ns=(high - low + 1) // 2)
     return list(by_instant.values())
 
 
@@ -206,15 +206,15 @@ def _relations(traces: Sequence[Trace], group: Sequence[Instant], *, drifts: boo
     if len(group) > 1:
         relation = Relation(*domains, *_maps_of(group, traces, SLEW_DRIFT if drifts else 0.0))
         return relation, relation
-    (one,) = group
+    (instant,) = group
     known = graph_of([REALTIME], traces).maps_to(domains[1]).get(domains[0]) if drifts else None
     # the files relate the clocks at all times, only less exactly
     holds = known is not None and known.bound_ns is not None
     clock_map = known if known is not None and holds else ClockMap()
-    clock_map = clock_map.then(ClockMap(one.other_ts - clock_map.at(one.ts)))
+    clock_map = clock_map.then(ClockMap(instant.other_ts - clock_map.at(instant.ts)))
     steps = (Step("--anchor", Provenance.USER),)
-    relation = Relation(*domains, replace(clock_map, bound_ns=one.within_ns, steps=steps, verdict=Verdict.ASSUMED))
-    return relation, relation if holds or not drifts else _less_sure_away(relation, one, traces)
+    relation = Relation(*domains, replace(clock_map, bound_ns=instant.within_ns, steps=steps, verdict=Verdict.ASSUMED))
+    return relation, relation if holds or not drifts else _less_sure_away(relation, instant, traces)
 
 
 def _less_sure_away(relation: Relation, one: Instant, traces: Sequence[Trace]) -> Relation:
@@ -233,7 +233,7 @@ def _span(traces: Sequence[Trace], key: Key, ts: int) -> tuple[int, int]:
 
 def _maps_of(group: Sequence[Instant], traces: Sequence[Trace], max_drift: float) -> tuple[ClockMap, ClockMap]:
     """Return the line through several anchors of two clocks, and its inverse, each with its bound for the events."""
-    readings = [(one.ts, one.other_ts, one.within_ns) for one in group]
+    readings = [(instant.ts, instant.other_ts, instant.within_ns) for instant in group]
     step = Step(f"{len(group)} x --anchor", Provenance.USER)
 
     def line(span: tuple[int, int]) -> ClockMap:
@@ -308,8 +308,8 @@ def _checked(
     traces: list[Trace], relations: Sequence[Relation], instant: Instant
 ) -> tuple[list[Trace], list[ClockWarning]]:
     """Check an anchor against the files; drop assumptions of importers that contradict it."""
-    one, other = instant.domains(traces)
-    stated = ClockSnapshot(one, instant.ts, other, instant.other_ts, instant.within_ns, "")
+    domain, other = instant.domains(traces)
+    stated = ClockSnapshot(domain, instant.ts, other, instant.other_ts, instant.within_ns, "")
     sure = [without_guesses(trace) for trace in traces]
     wrong = disagreement(stated, sure, relations)
     if wrong is not None:

@@ -89,10 +89,10 @@ def survey(traces: Sequence[Trace], constraints: Constraints = NO_CONSTRAINTS) -
     inputs = gathered(traces, constraints)
     inputs = with_hosts_related(replace(inputs, skews=skews_of(inputs)), leave_contradictions=True)
     # Hosts may have refined the offsets of inputs with events.
-    offsets = moved_by_user(constraints) | {one.index: one.offset for one in inputs.clocks}
+    offsets = moved_by_user(constraints) | {clock.index: clock.offset for clock in inputs.clocks}
     behind = devices_behind(inputs)
     maps = _RelatedMaps(inputs, {index: offset for index, offset in offsets.items() if offset is not None})
-    used = {one.key: one for one in inputs.clocks}
+    used = {clock.key: clock for clock in inputs.clocks}
     clocks = [
         ClockLine(
             trace.sources[0].name,
@@ -114,10 +114,10 @@ def survey(traces: Sequence[Trace], constraints: Constraints = NO_CONSTRAINTS) -
     anchored = any(trace.sources[0].marks.reads_clocks for trace in traces)
     pairs = []
     many = len(sides) > _MOST_PAIRED
-    for one, other in islice(combinations(sides, 2), len(sides) - 1 if many else None):
-        clock_map = _within(behind, maps.between(one, other), one.key, other.key)
-        advice = [] if clock_map is not None else _advice(one, other, maps, anchored=anchored)
-        pairs.append(PairLine(one.name, other.name, clock_map, tuple(map(str, advice))))
+    for side, other in islice(combinations(sides, 2), len(sides) - 1 if many else None):
+        clock_map = _within(behind, maps.between(side, other), side.key, other.key)
+        advice = [] if clock_map is not None else _advice(side, other, maps, anchored=anchored)
+        pairs.append(PairLine(side.name, other.name, clock_map, tuple(map(str, advice))))
     return Survey(clocks, pairs, inputs.hosts_apart, many)
 
 

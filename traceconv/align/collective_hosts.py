@@ -127,7 +127,7 @@ def _roughly_moved(inputs: Inputs) -> dict[ClockDomain, ClockMap]:
     first = next(iter(_hosts(inputs)), None)
     roughly: dict[ClockDomain, ClockMap] = {}
     for wall in dict.fromkeys(inputs.stated.walls):
-        offset, *others = {one.offset for one in inputs.clocks if one.wall == wall} or {None}
+        offset, *others = {clock.offset for clock in inputs.clocks if clock.wall == wall} or {None}
         fixed = wall in inputs.beside or wall == first or not wall.owner
         if offset is not None and not others and offset.bound_ns and not fixed:
             roughly[wall] = offset
@@ -137,10 +137,10 @@ def _roughly_moved(inputs: Inputs) -> dict[ClockDomain, ClockMap]:
 def _corrected(inputs: Inputs, roughly: Mapping[ClockDomain, ClockMap]) -> Inputs:
     """Return the inputs with the offsets of some hosts as corrections of their times."""
     clocks = [
-        replace(one, correction=one.correction.then(replace(roughly[one.wall], bound_ns=0)), offset=None)
-        if one.wall in roughly
-        else one
-        for one in inputs.clocks
+        replace(clock, correction=clock.correction.then(replace(roughly[clock.wall], bound_ns=0)), offset=None)
+        if clock.wall in roughly
+        else clock
+        for clock in inputs.clocks
     ]
     return replace(inputs, clocks=clocks)
 
@@ -255,38 +255,38 @@ def placed_hosts(records: Occurrences, host_of: I64, spans: I64, room: I64 | Non
     if ordered.by_wall_clocks and np.max(room) > WALL_CLOCKS_AGREE_NS:  # as corrected by a rough option
         return PlacedHosts()
     placed = _placed(records, ordered, host_of, spans, room) if len(ordered.matches.row) else PlacedHosts()
-    islands = {number: one.beside for number, one in placed.hosts.items()}
-    unsettled = tuple(one for one in ordered.unsettled if _may_be_one(waiting, one, host_of, islands))
+    islands = {number: host.beside for number, host in placed.hosts.items()}
+    unsettled = tuple(pair for pair in ordered.unsettled if _may_be_one(waiting, pair, host_of, islands))
     return placed if placed.contradicting or placed.uneven else replace(placed, unsettled=unsettled)
 
 
 def _may_be_one(records: Occurrences, pair: Unsettled, host_of: I64, islands: Mapping[int, int]) -> bool:
     """Return whether two inputs recorded at one time on hosts of different islands."""
-    one, other = (int(host_of[number]) for number in pair.inputs)
-    if islands.get(one, one) == islands.get(other, other):
+    side, other = (int(host_of[number]) for number in pair.inputs)
+    if islands.get(side, side) == islands.get(other, other):
         return False
-    both = [records.where(records.input == number) for number in pair.inputs]
-    return bool(max(np.min(one.start) for one in both) < min(np.max(one.end) for one in both))
+    sides = [records.where(records.input == number) for number in pair.inputs]
+    return bool(max(np.min(side.start) for side in sides) < min(np.max(side.end) for side in sides))
 
 
 def _placed(records: Occurrences, which: ByOrder, host_of: I64, spans: I64, room: I64) -> PlacedHosts:
     """Return the placements of the wall clocks of hosts from matched collectives."""
-    every = joined_numbers(which.matches, one_sided_collectives(records))
-    columns = columns_of_hosts(every, host_of[every.input], spans.shape[1])
+    found = joined_numbers(which.matches, one_sided_collectives(records))
+    columns = columns_of_hosts(found, host_of[found.input], spans.shape[1])
     part = columns[0][: which.matches.number[-1] + 1] < NO_TIME
     torn = np.any((columns[0] > columns[1]) & (columns[0] < NO_TIME), axis=0)  # see `check_of_ranks`
     part &= ~torn
     part &= part.sum(axis=1, keepdims=True) > 1
     islands = _overlapping(part, columns[0][: len(part)], columns[1][: len(part)], room)
-    placed = [_island(every, which, columns, part, used, host_of, spans) for used in islands]
+    placed = [_island(found, which, columns, part, used, host_of, spans) for used in islands]
     return PlacedHosts(
-        {number: host for one in placed for number, host in one.hosts.items()},
-        next((one.contradicting for one in placed if one.contradicting), ()),
-        records=every,
-        intervals=tuple(intervals for one in placed for intervals in one.intervals),
-        apart=tuple(pair for one in placed for pair in one.apart),
+        {number: host for island in placed for number, host in island.hosts.items()},
+        next((island.contradicting for island in placed if island.contradicting), ()),
+        records=found,
+        intervals=tuple(intervals for island in placed for intervals in island.intervals),
+        apart=tuple(pair for island in placed for pair in island.apart),
         torn=tuple(np.flatnonzero(torn).tolist()),
-        uneven=next((one.uneven for one in placed if one.uneven), None),
+        uneven=next((island.uneven for island in placed if island.uneven), None),
     )
 
 
@@ -316,11 +316,11 @@ def _island(
     hosts: dict[int, PlacedHost] = {}
     for number, at in enumerate(used.tolist()):
         if number:
-            mine = which.matches.where(part[which.matches.number, at])
+            placing = which.matches.where(part[which.matches.number, at])
             clock_map = map_of_host(intervals, level, lines, number, drawn)
             clock_map = replace(clock_map, bound_ns=clock_map.stated_bound_ns + edge_ns)
             clock_map = replace(clock_map, verdict=Verdict.ASSUMED) if which.by_wall_clocks else clock_map
-            hosts[at] = PlacedHost(int(used[0]), clock_map, mine.count, len(np.unique(mine.group)))
+            hosts[at] = PlacedHost(int(used[0]), clock_map, placing.count, len(np.unique(placing.group)))
     return PlacedHosts(hosts, intervals=(intervals,), apart=tuple(_apart(intervals, lines, used, part[:, used])))
 
 
@@ -357,7 +357,7 @@ def _apart(
             break
         drawn = int(ahead[other] - ahead[host])
         if firsts == 1:  # for many hosts, the shortest paths between the others are not computed
-            least, most = (drawn + int(one[middle, other]) for one in (intervals.least, intervals.most))
+            least, most = (drawn + int(limits[middle, other]) for limits in (intervals.least, intervals.most))
         else:
             least, most = drawn - int(intervals.between[host, other]), drawn + int(intervals.between[other, host])
         yield int(used[other]), int(used[host]), least, most, int(np.sum(part[:, host] & part[:, other]))
@@ -386,13 +386,13 @@ def _maps(inputs: Inputs, hosts: Sequence[ClockDomain], roughly: Collection[Cloc
     }
     firsts = _firsts(inputs)
     for wall in hosts:
-        group = {one for one, first in zip(inputs.stated.walls, firsts, strict=True) if first == wall}
+        group = {host for host, first in zip(inputs.stated.walls, firsts, strict=True) if first == wall}
         if wall != hosts[0] and group & moved:  # the group would be placed as a whole
             continue
-        own = _own(inputs, wall)
+        known = _own(inputs, wall)
         for clock in inputs.clocks:
-            if clock.wall in group - moved and clock.domain in own and own[clock.domain].bound_ns is not None:
-                maps[clock.index][clock.clock] = clock.correction.then(own[clock.domain])
+            if clock.wall in group - moved and clock.domain in known and known[clock.domain].bound_ns is not None:
+                maps[clock.index][clock.clock] = clock.correction.then(known[clock.domain])
     return maps
 
 

@@ -140,8 +140,8 @@ def ordered_collectives(records: Occurrences, host: I64, *, drawn: bool = False)
     for group in _parts(np.arange(len(order)), records.group):
         reference, *others = _reference_first(records, _parts(group, records.rank))
         rows, number = [*rows, reference], [*number, reference]
-        for mine in others:
-            for pair in _pairs(records, reference, mine, bool(host[mine[0]] == host[reference[0]]), drawn):
+        for compared in others:
+            for pair in _pairs(records, reference, compared, bool(host[compared[0]] == host[reference[0]]), drawn):
                 rows, number = [*rows, pair.other], [*number, pair.one]
                 by_wall_clocks |= pair.by_wall_clocks
                 unsettled |= dict.fromkeys(pair.unsettled)
@@ -195,14 +195,14 @@ def _pairs(records: Occurrences, one: I64, other: I64, of_one_host: bool, drawn:
     if len(pair.one) or pair.odd:
         return
     by_what = (rows[np.argsort(records.what[rows], kind="stable")] for rows in (one, other))
-    ones, others = ({int(records.what[rows[0]]): rows for rows in _parts(every, records.what)} for every in by_what)
+    ones, others = ({int(records.what[rows[0]]): rows for rows in _parts(ordered, records.what)} for ordered in by_what)
     for what in sorted(ones.keys() & others.keys()) if len(ones) > 1 or len(others) > 1 else ():
-        mine, its = ones[what], others[what]
+        here, there = ones[what], others[what]
         if of_one_host or drawn:
-            part = _as_drawn(records, mine, its, of_one_host)
+            part = _as_drawn(records, here, there, of_one_host)
             yield part if _happened(records, part.one, part.other) else _NOTHING
         else:
-            yield _of_two_hosts(records, mine, its)
+            yield _of_two_hosts(records, here, there)
 
 
 def _as_drawn(records: Occurrences, one: I64, other: I64, of_one_host: bool) -> _Pair:
@@ -262,8 +262,8 @@ def _of_two_hosts(records: Occurrences, one: I64, other: I64) -> _Pair:
         return _Pair(*shift.of(one, other), by_wall_clocks=settled)
     if not _is_open(records, one, other, shifts):
         return _NOTHING
-    both = int(records.input[one[0]]), int(records.input[other[0]])
-    return replace(_NOTHING, unsettled=(Unsettled(both, len(shifts) > 1),))
+    inputs = int(records.input[one[0]]), int(records.input[other[0]])
+    return replace(_NOTHING, unsettled=(Unsettled(inputs, len(shifts) > 1),))
 
 
 def _is_open(records: Occurrences, one: I64, other: I64, shifts: list[Shift]) -> bool:
@@ -330,9 +330,9 @@ def possible_shifts(records: Occurrences, one: I64, other: I64, *, drawn: bool =
     shifts: list[Shift] = []
     for at in fit[np.argsort(np.abs(low[fit] + high[fit]), kind="stable")].tolist():
         shift = Shift(int(by[at]), int(count[at]))
-        mine, its = shift.of(one, other)
-        lows, highs, equal = _offsets(records, mine[None], its[None], drawn)
-        if equal[0] and lows[0] <= highs[0] and (drawn or _agree(records, mine, its, int(lows[0] + highs[0]) // 2)):
+        left, right = shift.of(one, other)
+        lows, highs, equal = _offsets(records, left[None], right[None], drawn)
+        if equal[0] and lows[0] <= highs[0] and (drawn or _agree(records, left, right, int(lows[0] + highs[0]) // 2)):
             shifts.append(replace(shift, least=int(lows[0]), most=int(highs[0])))
             if len(shifts) >= _MOST_SHIFTS:
                 break
@@ -435,7 +435,7 @@ def match_collectives(traces: Sequence[Trace], alignment: Alignment) -> Matched:
     hosts = alignment.apart
     host_of = np.array([hosts.index(host) for host in hosts], np.int64)
     ordered = ordered_collectives(seen, host_of[seen.input], drawn=True)
-    every = joined_numbers(numbered_collectives(seen), ordered.matches)
+    found = joined_numbers(numbered_collectives(seen), ordered.matches)
     slices = int(np.max(seen.row, initial=0)) + 1
-    used = np.isin(seen.input * slices + seen.row, every.input * slices + every.row)
-    return Matched(every, tuple(np.unique(seen.rank).tolist()), seen.where(~used), terms, ordered.odd, one_sided)
+    used = np.isin(seen.input * slices + seen.row, found.input * slices + found.row)
+    return Matched(found, tuple(np.unique(seen.rank).tolist()), seen.where(~used), terms, ordered.odd, one_sided)

@@ -72,7 +72,7 @@ class Occurrences:
     @staticmethod
     def joined(several: Sequence[Occurrences]) -> Occurrences:
         """Concatenate the records of several tables."""
-        columns = ([getattr(one, column.name) for one in several] for column in fields(Occurrences))
+        columns = ([getattr(table, column.name) for table in several] for column in fields(Occurrences))
         return Occurrences(*map(np.concatenate, columns))
 
     @staticmethod
@@ -216,14 +216,16 @@ def _recorded(
     stated = stated_collectives(trace)
     size = trace.sources[0].world_size  # ranks with another size of the job are of another job
     keys = _groups(set(stated.groups), declared.groups, rank)
-    unknown = sum(stated.groups[one.group].ranks is None for one in stated.each)
+    unknown = sum(stated.groups[made.group].ranks is None for made in stated.each)
     terms.of_unknown_group[index] = stated.without_group + unknown
     terms.not_for_all[index] = stated.not_for_all
-    chosen = [one for one in stated.each if stated.groups[one.group] in keys]
+    chosen = [made for made in stated.each if stated.groups[made.group] in keys]
     # The root distinguishes broadcasts of one group, sender and receiver distinguish messages.
-    groups = {(one.group, one.ends): terms.groups[size, keys[stated.groups[one.group]], one.ends] for one in chosen}
+    groups = {
+        (made.group, made.ends): terms.groups[size, keys[stated.groups[made.group]], made.ends] for made in chosen
+    }
     terms.members.update((number, stated.groups[group].ranks or ()) for (group, _), number in groups.items())
-    rows = np.array([one.row for one in chosen], np.int64)
+    rows = np.array([made.row for made in chosen], np.int64)
     timed = durations_recorded(slices, trace.args)[rows]
     terms.untimed[index] = int(np.count_nonzero(~timed))
     kept = np.isin(clock_of_track[slices.track[rows]], list(maps)) & timed
@@ -237,8 +239,10 @@ def _recorded(
         bounds[clock] = within + trace.clocks[clock].resolution_ns
     same = np.ones(len(rows), np.int64)
     numbered = [
-        (groups[one.group, one.ends], terms.kinds[kind], terms.whats[kind, one.sizes], one.seq, one.side)
-        for one, kind in zip(chosen, ("message" if one.kind in MESSAGES else one.kind for one in chosen), strict=True)
+        (groups[made.group, made.ends], terms.kinds[kind], terms.whats[kind, made.sizes], made.seq, made.side)
+        for made, kind in zip(
+            chosen, ("message" if made.kind in MESSAGES else made.kind for made in chosen), strict=True
+        )
     ]
     columns = np.array(numbered, np.int64).reshape(-1, 5).T
     skew = _skews_of(trace, rows, clocks, skews)
@@ -272,9 +276,9 @@ def _groups(stated: Set[GroupStated], declared: Mapping[str, Group], rank: int) 
     for name, ranks in declared.items():
         of_ranks[ranks].append(name)
     names_of: defaultdict[tuple[Group, str], set[str]] = defaultdict(set)
-    for one in stated:
-        if one.ranks is not None and rank in one.ranks and len(one.ranks) > 1:
-            names_of[one.ranks, one.about].add(one.name)
+    for group in stated:
+        if group.ranks is not None and rank in group.ranks and len(group.ranks) > 1:
+            names_of[group.ranks, group.about].add(group.name)
     groups: dict[GroupStated, Hashable] = {}
     for (ranks, about), names in names_of.items():
         listed = of_ranks.get(ranks, [])

@@ -220,8 +220,8 @@ class _Network:
         by_a = [[tree[edge.a].clock_map.at(ts) for ts in edge.span] for edge in edges]
         by_b = [[tree[edge.b].clock_map.at(edge.clock_map.at(ts)) for ts in edge.span] for edge in edges]
         epoch = (min(map(min, by_a)) + max(map(max, by_a))) // 2
-        apart = [[b - a for a, b in zip(*both, strict=True)] for both in zip(by_a, by_b, strict=True)]
-        return np.array(apart, np.float64), np.array([[ts - epoch for ts in both] for both in by_a], np.float64), epoch
+        apart = [[b - a for a, b in zip(*ends, strict=True)] for ends in zip(by_a, by_b, strict=True)]
+        return np.array(apart, np.float64), np.array([[ts - epoch for ts in ends] for ends in by_a], np.float64), epoch
 
     def fit(self, rows: Sequence[int]) -> _Fit:
         """Return the corrections of all clocks but the reference, by least squares over some edges."""
@@ -272,15 +272,17 @@ class _Network:
         """Return the loop that an edge closes: from clock a to b along the best paths, and back by the edge."""
         edge = self.edges[row]
         one, other = tree[edge.a], tree[edge.b]
-        both = zip(one.path, other.path, strict=False)
-        shared = sum(1 for _ in takewhile(lambda rows: rows[0] == rows[1], both))
+        paths = zip(one.path, other.path, strict=False)
+        shared = sum(1 for _ in takewhile(lambda rows: rows[0] == rows[1], paths))
         edges = (*reversed(one.path[shared:]), *other.path[shared:], row)
         clocks = (*reversed(one.clocks[shared:]), *other.clocks[shared + 1 :], edge.a)
         middle = (edge.span[0] + edge.span[1]) // 2
         apart = other.clock_map.at(edge.clock_map.at(middle)) - one.clock_map.at(middle)
         its_edges = [self.edges[number] for number in edges]
-        bound = sum(round(its.bound) if its.clock_map.bound_ns is None else its.clock_map.bound_ns for its in its_edges)
-        return Loop(edges, clocks, apart, bound, all(its.clock_map.bound_ns is not None for its in its_edges))
+        bound = sum(
+            round(side.bound) if side.clock_map.bound_ns is None else side.clock_map.bound_ns for side in its_edges
+        )
+        return Loop(edges, clocks, apart, bound, all(side.clock_map.bound_ns is not None for side in its_edges))
 
     def placed(self, rows: Sequence[int], fit: _Fit) -> dict[int, ClockMap]:
         """Return the maps along the best paths, corrected."""
@@ -406,8 +408,8 @@ def _overruled(findings: Sequence[Finding]) -> tuple[set[Key], list[tuple[Key, s
     warnings: list[tuple[Key, str]] = []
     for finding in findings:
         if finding.known is not None:
-            both = zip((finding.pair.a, finding.pair.b), finding.maps, strict=True)
-            assumed = [clock for clock, clock_map in both if clock_map.verdict is Verdict.ASSUMED]
+            sides = zip((finding.pair.a, finding.pair.b), finding.maps, strict=True)
+            assumed = [clock for clock, clock_map in sides if clock_map.verdict is Verdict.ASSUMED]
             wrong, text = moved_by_zone(finding.pair, finding.known, assumed)
             overruled.add(wrong.key)
             warnings.append((wrong.key, text))
@@ -559,30 +561,30 @@ def _settled(
     """Return the maps of all clocks to trace time, with clocks that lack a certain one treated as the user asks for."""
     graph, settled, warnings = graph.copy(), list(pairs), list[tuple[Key, str]]()
     known = graph.maps_to(inputs.target)
-    for one in clocks:
-        if one.domain in known:
+    for lost in clocks:
+        if lost.domain in known:
             continue
-        tried = [pair for pair in settled if one.key in pair.keys]
+        tried = [pair for pair in settled if lost.key in pair.keys]
         fitting = [pair for pair in tried if pair.has_offset]
         if policy.on_ambiguous == "best" and fitting:
             best = min(fitting, key=lambda pair: (pair.estimate.verdict.badness, -pair.estimate.matches))
             clock_map = replace(without_drifts(best).clock_map, bound_ns=None)
             graph.relate(best.a.domain, best.b.domain, clock_map)
             settled = [replace(pair, taken=pair.taken or pair is best) for pair in settled]
-            warnings.append((one.key, taken_as_best(best, one)))
+            warnings.append((lost.key, taken_as_best(best, lost)))
         elif policy.on_ambiguous == "separate":
             start = min(
                 known[placed.domain].at(placed.span[0]) + (placed.offset.offset_ns if placed.offset else 0)
                 for placed in inputs.clocks
                 if placed.domain in known
             )
-            graph.relate(one.domain, inputs.target, beside(start - one.span[0]))
-            warnings.append((one.key, not_aligned(tried)))
+            graph.relate(lost.domain, inputs.target, beside(start - lost.span[0]))
+            warnings.append((lost.key, not_aligned(tried)))
         else:
             for pair in tried:
                 if pair.estimate.verdict is Verdict.AMBIGUOUS:
                     raise AmbiguousAlignment(
-                        _cannot_be_lined_up(pair, one, [two for two in tried if _partner(two, one).domain in known]),
+                        _cannot_be_lined_up(pair, lost, [two for two in tried if _partner(two, lost).domain in known]),
                         hint=(
                             f"`traceconv clocks {quoted((pair.a.path, pair.b.path))}` lists what would help; if you "
                             "know the offset: --offset FILE=TIME or --anchor; --on-ambiguous best takes the best "
@@ -601,7 +603,7 @@ def _cannot_be_lined_up(pair: PairEstimate, lost: ClockInput, tried: Sequence[Pa
     """
     why, tool = pair.why_refused(lost), _partner(pair, lost).trace.sources[0].format
     partners = (_partner(other, lost) for other in tried)
-    parts = tuple(dict.fromkeys(one.name for one in partners if one.trace.sources[0].format == tool))
+    parts = tuple(dict.fromkeys(partner.name for partner in partners if partner.trace.sources[0].format == tool))
     if len(parts) > 1:
         return (
             f"{listed(parts, ' and ')} are on one clock, but each is compared by itself, and has too "

@@ -96,7 +96,7 @@ def skews(trace: Trace, clock: int) -> Mapping[int, DeviceSkew]:
         return {}
     slices, ends = trace.slices, trace.slices.ts + trace.slices.dur
     device = processes(trace.tracks)[slices.track[found.work]]
-    of: dict[int, DeviceSkew] = {}
+    found_skews: dict[int, DeviceSkew] = {}
     for track in np.unique(device).tolist():
         rows = np.flatnonzero(device == track)
         started = slices.ts[found.work[rows]]
@@ -105,18 +105,18 @@ def skews(trace: Trace, clock: int) -> Mapping[int, DeviceSkew]:
         kept = early <= np.partition(early, len(early) - 1 - wrong)[len(early) - 1 - wrong]
         waits = np.flatnonzero(np.isin(found.waited, rows))
         ended, returned = (ends[found.work[found.waited[waits]]], ends[found.waits[waits]])
-        of[track] = DeviceSkew(begin[kept], early[kept], *_in_order(ended, returned - ended))
-    return of
+        found_skews[track] = DeviceSkew(begin[kept], early[kept], *_in_order(ended, returned - ended))
+    return found_skews
 
 
 def skews_of(inputs: Inputs) -> list[dict[int, Mapping[int, DeviceSkew]]]:
     """Return for each input the skews of the devices on each clock that has launches and their work."""
-    of: list[dict[int, Mapping[int, DeviceSkew]]] = []
+    found: list[dict[int, Mapping[int, DeviceSkew]]] = []
     for index, trace in enumerate(inputs.traces):
         marks, texts = trace.sources[0].marks.launches, set(trace.strings)
-        both = marks is not None and not texts.isdisjoint(marks.calls) and not texts.isdisjoint(marks.work)
-        of.append({one.clock: skews(trace, one.clock) for one in inputs.of(index)} if both else {})
-    return of
+        has_both = marks is not None and not texts.isdisjoint(marks.calls) and not texts.isdisjoint(marks.work)
+        found.append({clock.clock: skews(trace, clock.clock) for clock in inputs.of(index)} if has_both else {})
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +139,7 @@ class Behind:
 
 def devices_behind(inputs: Inputs) -> Mapping[Key, Behind]:
     """Return the devices that are behind, by the clock of their host."""
-    of: dict[Key, Behind] = {}
+    behind: dict[Key, Behind] = {}
     for clock in inputs.clocks:
         seen = [skew for skew in inputs.skews[clock.index].get(clock.clock, {}).values() if skew.is_behind]
         if seen:
@@ -149,8 +149,8 @@ def devices_behind(inputs: Inputs) -> Mapping[Key, Behind]:
                 f"{early} of {len(launched)} kernels start before the calls that launched them, by up to "
                 f"{format_time(worst)}: the clock of its device is behind, which the bound allows for"
             )
-            of[clock.key] = Behind(text, PROFILER_NS + worst + _LATENCY_NS)
-    return of
+            behind[clock.key] = Behind(text, PROFILER_NS + worst + _LATENCY_NS)
+    return behind
 
 
 def allowed_for(inputs: Inputs, placed: Placed) -> Placed:
@@ -256,12 +256,12 @@ def _bounds(records: Occurrences, related: Sequence[int]) -> dict[int, tuple[int
         while waiting != before:  # one that is compared may relate others
             before, waiting = waiting, []
             for number in before:
-                there = [one for one in members[number] if one in known and known[one][0] == first]
+                there = [input for input in members[number] if input in known and known[input][0] == first]
                 if not there:
                     waiting.append(number)
                     continue
                 by = min(there, key=lambda one: (known[one][1], one))
-                others = [one for one in members[number] if one not in known and related[one] == related[first]]
+                others = [input for input in members[number] if input not in known and related[input] == related[first]]
                 for other, apart in _apart(groups[number], by, others):
                     known[other] = first, known[by][1] + apart
     return known

@@ -243,7 +243,9 @@ class _Boot(Struct, frozen=True):
         common = [(self.times[name], other.times[name]) for name in self.times.keys() & other.times.keys()]
         if not common:
             return None
-        return all(abs(zero - its) <= _SET_NS + SLEW_DRIFT * abs(read - then) for (zero, read), (its, then) in common)
+        return all(
+            abs(zero - begin) <= _SET_NS + SLEW_DRIFT * abs(read - then) for (zero, read), (begin, then) in common
+        )
 
 
 def with_clocks_of_boots(traces: Sequence[Trace]) -> tuple[list[Trace], dict[int, list[str]], dict[int, str]]:
@@ -255,9 +257,9 @@ def with_clocks_of_boots(traces: Sequence[Trace]) -> tuple[list[Trace], dict[int
     with_boots, notes, named = list(traces), defaultdict[int, list[str]](list), dict[int, str]()
     for machine, told in _boots(traces).items():
         same = {pair: told[pair[0]].is_same(told[pair[1]]) for pair in combinations(sorted(told), 2)}
-        if all(one is not False for one in same.values()):
+        if all(is_one is not False for is_one in same.values()):
             continue
-        boots = _together(sorted(told), [pair for pair, one in same.items() if one])
+        boots = _together(sorted(told), [pair for pair, is_one in same.items() if is_one])
         if len(boots) == 1:
             continue
         boots.sort(key=lambda boot: _began([told[index] for index in boot]))
@@ -275,7 +277,7 @@ def with_clocks_of_boots(traces: Sequence[Trace]) -> tuple[list[Trace], dict[int
 
 def _began(boot: Sequence[_Boot]) -> tuple[int, str]:
     """Return the earliest known start of a boot (ns) and its id, which order boots whatever the order of the inputs."""
-    return min((zero for one in boot for zero, _ in one.times.values()), default=0), max(one.id for one in boot)
+    return min((zero for told in boot for zero, _ in told.times.values()), default=0), max(told.id for told in boot)
 
 
 def _boots(traces: Sequence[Trace]) -> dict[str, dict[int, _Boot]]:
@@ -285,8 +287,8 @@ def _boots(traces: Sequence[Trace]) -> dict[str, dict[int, _Boot]]:
         id, readings = trace.sources[0].boot_id, _readings(trace)
         clocks = [*(trace.clocks if id else ()), *(clock for clock, _, _ in readings)]
         for machine in dict.fromkeys(clock.machine for clock in clocks if _is_since_boot(clock)):
-            its = [reading for reading in readings if reading[0].machine == machine]
-            boots[machine][index] = _Boot(id, {clock.name: (wall - ts, wall) for clock, ts, wall in reversed(its)})
+            read = [reading for reading in readings if reading[0].machine == machine]
+            boots[machine][index] = _Boot(id, {clock.name: (wall - ts, wall) for clock, ts, wall in reversed(read)})
     return boots
 
 
@@ -300,8 +302,8 @@ def _readings(trace: Trace) -> list[tuple[ClockDomain, int, int]]:
     sides = [((snap.clock, snap.ts), (snap.other, snap.other_ts)) for snap in trace.snapshots]
     return [
         (clock, ts, wall)
-        for one, two in sides
-        for (clock, ts), (other, wall) in ((one, two), (two, one))
+        for side, two in sides
+        for (clock, ts), (other, wall) in ((side, two), (two, side))
         if _is_since_boot(clock) and other.is_wall_clock
     ]
 
@@ -310,8 +312,8 @@ def _together(members: Sequence[int], pairs: Sequence[tuple[int, int]]) -> list[
     """Return groups of members that pairs join, directly or through others."""
     groups = {member: frozenset((member,)) for member in members}
     for one, other in pairs:
-        both = groups[one] | groups[other]
-        groups |= dict.fromkeys(both, both)
+        joined = groups[one] | groups[other]
+        groups |= dict.fromkeys(joined, joined)
     return [sorted(group) for group in dict.fromkeys(groups.values())]
 
 

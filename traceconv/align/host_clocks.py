@@ -107,10 +107,10 @@ def _widen_at_steps(most: F64, limits: _Limits, at: F64) -> bool:
     for part in range(out, limits.parts - out, out):
         sides = slice(part), slice(part + out, None)  # the step lies between them
         one, other = (limits.between_all(limits.begin[[part]], side)[0] for side in sides)
-        narrower, both = np.minimum(one + one.T, other + other.T), np.minimum(one, other)
+        narrower, overlap = np.minimum(one + one.T, other + other.T), np.minimum(one, other)
         known = np.isfinite(narrower)
-        less = np.where(known, narrower, 0) - np.where(known, both + both.T, 0)
-        more = (less > lost) & (both + both.T < _CLEARLY * narrower)
+        less = np.where(known, narrower, 0) - np.where(known, overlap + overlap.T, 0)
+        more = (less > lost) & (overlap + overlap.T < _CLEARLY * narrower)
         lost[more], without[more] = less[more], part  # less is lost if a side has bounds from before and after the step
     around = float(np.max(np.diff(at)))
     for part in np.unique(without[lost > 0]).tolist():
@@ -149,7 +149,7 @@ def _shortest(most: F64) -> tuple[F64, list[tuple[int, int, int]]]:
             return length, []
         through[shorter] = np.argmin(maps, axis=2)[shorter]
         length[shorter] = best[shorter]
-    number, host = (int(one[0]) for one in np.nonzero(shorter))
+    number, host = (int(place[0]) for place in np.nonzero(shorter))
     following = through[number].tolist()
     for _ in range(hosts):
         host = following[host]
@@ -215,8 +215,8 @@ class _Limits:
         most, least = self.ahead[host, :, other], -self.ahead[other, :, host]
         away = np.abs(self.when[host, :, other, None] - self.when[other, None, :, host])
         worst = np.unravel_index(int(np.argmin(most[:, None] - least + self.rate * away)), away.shape)
-        both = (int(self.row[host, worst[0], other]), host, other), (int(self.row[other, worst[1], host]), other, host)
-        return tuple(sorted(both))
+        wrong = (int(self.row[host, worst[0], other]), host, other), (int(self.row[other, worst[1], host]), other, host)
+        return tuple(sorted(wrong))
 
     def tightest(self, host: int, other: int, instant: float) -> int:
         """Return the row of the tightest bound for an instant."""
@@ -299,12 +299,14 @@ def lines_of_hosts(entered: I64, left: I64) -> HostLines:
         one, other = (int(at) for at in np.unravel_index(int(np.argmax(ties)), ties.shape))
         if not ties[one, other]:
             break
-        both = part[:, one] & part[:, other]
+        shared = part[:, one] & part[:, other]
         line = HostLines(base, ahead[[one]], drift[[one]])
-        ends, enters = (line.apply(times[both][:, [one]])[:, 0] for times in (left, entered))
-        roughly = int(np.median(left[both, other] - base - ends))
-        late = (left[both, other] - base - roughly).astype(np.float64)
-        lasts = np.minimum(late, ends) - np.maximum((entered[both, other] - base - roughly).astype(np.float64), enters)
+        ends, enters = (line.apply(times[shared][:, [one]])[:, 0] for times in (left, entered))
+        roughly = int(np.median(left[shared, other] - base - ends))
+        late = (left[shared, other] - base - roughly).astype(np.float64)
+        lasts = np.minimum(late, ends) - np.maximum(
+            (entered[shared, other] - base - roughly).astype(np.float64), enters
+        )
         small = np.argsort(lasts, kind="stable")[: max(_LEAST_SMALL, len(lasts) // 10)]
         middle = float(np.median((late - ends)[small]))
         if np.ptp(ends) >= _LONG_ENOUGH:
@@ -520,15 +522,15 @@ def _edge(rest: F64) -> float:
 def _step(rest: F64) -> tuple[int, float]:
     """Return after which row values jump, and by how much, by the least sum of distances from the two medians."""
     rows = np.arange(_LEAST_PART - 1, len(rest) - _LEAST_PART)
-    every = max(1, len(rows) // _MOST_TRIED)
-    after = _best(rest, rows[::every])
-    if every > 1:
-        after = _best(rest, rows[(rows > after - every) & (rows < after + every)])
+    stride = max(1, len(rows) // _MOST_TRIED)
+    after = _best(rest, rows[::stride])
+    if stride > 1:
+        after = _best(rest, rows[(rows > after - stride) & (rows < after + stride)])
     return after, median(rest[after + 1 :]) - median(rest[: after + 1])
 
 
 def _best(rest: F64, rows: I64) -> int:
     """Return the row after which a jump leaves the least sum of distances."""
     parts = [[rest[: row + 1], rest[row + 1 :]] for row in rows.tolist()]
-    off = [sum(float(np.abs(part - median(part)).sum()) for part in both) for both in parts]
+    off = [sum(float(np.abs(part - median(part)).sum()) for part in sides) for sides in parts]
     return int(rows[int(np.argmin(off))])

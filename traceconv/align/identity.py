@@ -165,22 +165,22 @@ class Together(Struct, frozen=True):
 
     def without(self, inputs: Collection[int]) -> Together:
         """Return a copy without the results that rest on the times of some inputs."""
-        left = [one for one in self.identities if not {seen.input for seen in one.tracks}.intersection(inputs)]
+        left = [found for found in self.identities if not {seen.input for seen in found.tracks}.intersection(inputs)]
         return Together(self.recordings, left)
 
     def describe(self) -> list[str]:
         """Return a line for each file that joined a process, and for each result that stays apart."""
         same: dict[object, list[Identity]] = defaultdict(list)
-        for number, one in enumerate(self.identities):
+        for number, found in enumerate(self.identities):
             # the reason holds for all processes of these inputs
-            of_files = one.why in (Why.MACHINES, Why.RANKS, Why.TWICE)
-            if one.why is not Why.UNSAID:
-                same[one.why, tuple(seen.input for seen in one.tracks), 0 if of_files else number].append(one)
+            of_files = found.why in (Why.MACHINES, Why.RANKS, Why.TWICE)
+            if found.why is not Why.UNSAID:
+                same[found.why, tuple(seen.input for seen in found.tracks), 0 if of_files else number].append(found)
         return [str(_words(self.recordings, ones)) for ones in same.values()]
 
     def as_json(self) -> list[dict[str, Any]]:
         """Return the members for the report and the metadata of the output."""
-        return [_as_json(self.recordings, one) for one in self.identities]
+        return [_as_json(self.recordings, found) for found in self.identities]
 
 
 def viewed(traces: Sequence[Trace], alignment: Alignment) -> View:
@@ -190,7 +190,9 @@ def viewed(traces: Sequence[Trace], alignment: Alignment) -> View:
         traces: the inputs, laid out.
         alignment: the maps of their clocks to trace time; inputs that are placed by a guess only are left out.
     """
-    view = View([Recording(trace.sources[0], one) for trace, one in zip(traces, alignment.machines, strict=True)])
+    view = View(
+        [Recording(trace.sources[0], machine) for trace, machine in zip(traces, alignment.machines, strict=True)]
+    )
     for index, (trace, maps) in enumerate(zip(traces, alignment.maps, strict=True)):
         if any(clock_map.verdict.refused for clock_map in maps.values()):
             continue
@@ -220,9 +222,12 @@ def _shown(
         track = trace.tracks[number]
         if track.lane_of == NO_TRACK:
             is_process = track.kind is TrackKind.PROCESS
-            its = track.pid if is_process else track.tid
+            number_there = track.pid if is_process else track.tid
             span = int(firsts[number]), int(lasts[number])
-            yield track, Seen(index, number, span, its, is_process, frozenset(tids[number]), track.name, inside)
+            yield (
+                track,
+                Seen(index, number, span, number_there, is_process, frozenset(tids[number]), track.name, inside),
+            )
 
 
 def _around(host: Trace, placement: Placement) -> tuple[int, int] | None:
@@ -235,8 +240,8 @@ def _around(host: Trace, placement: Placement) -> tuple[int, int] | None:
         while host.tracks[number].parent != NO_TRACK:
             number = int(host.tracks[number].parent)
         around.add(number)
-    (one, *others) = around
-    return (placement.host, one) if not others and host.tracks[one].kind is TrackKind.PROCESS else None
+    (process, *others) = around
+    return (placement.host, process) if not others and host.tracks[process].kind is TrackKind.PROCESS else None
 
 
 def _spans(trace: Trace, maps: Mapping[int, ClockMap]) -> tuple[I64, I64]:
@@ -248,9 +253,9 @@ def _spans(trace: Trace, maps: Mapping[int, ClockMap]) -> tuple[I64, I64]:
     clocks, has_events = clocks_of_tracks(trace), firsts <= lasts
     is_timed = np.zeros(len(firsts), bool)
     for clock in occurring(clocks[: len(firsts)][has_events]):
-        own = has_events & (clocks == clock)
-        firsts[own], lasts[own] = maps[clock].apply(firsts[own]), maps[clock].apply(lasts[own])
-        is_timed[own] = trace.clocks[clock].run is not Run.TOTALS
+        on_clock = has_events & (clocks == clock)
+        firsts[on_clock], lasts[on_clock] = maps[clock].apply(firsts[on_clock]), maps[clock].apply(lasts[on_clock])
+        is_timed[on_clock] = trace.clocks[clock].run is not Run.TOTALS
     totals = _around_children(trace, *_only(has_events & ~is_timed, firsts, lasts))
     timed = _around_children(trace, *_only(is_timed, firsts, lasts))
     known = timed[0] <= timed[1]
@@ -313,50 +318,50 @@ def _clusters(view: View, members: Sequence[Seen]) -> tuple[list[Process], list[
     bars = {frozenset(pair): why for pair in combinations(members, 2) if (why := view.bar(*pair)) is not None}
     clusters: dict[object, Process] = defaultdict(list)
     apart: list[Identity] = []
-    for one in members:
-        near = [other for other in members if frozenset((one, other)) not in bars]
+    for seen in members:
+        near = [other for other in members if frozenset((seen, other)) not in bars]
         clear = all(frozenset(pair) not in bars for pair in combinations(near, 2))
-        clusters[frozenset(near) if clear else one].append(one)
+        clusters[frozenset(near) if clear else seen].append(seen)
         if not clear and len({other.input for other in near}) > 1:
-            apart.append(Identity(Why.SEVERAL, (one, *(other for other in near if other != one))))
+            apart.append(Identity(Why.SEVERAL, (seen, *(other for other in near if other != seen))))
     for why in (Why.RANKS, Why.TWICE):
-        apart += _apart(why, members, {pair for pair, its in bars.items() if its is why})
+        apart += _apart(why, members, {pair for pair, why_apart in bars.items() if why_apart is why})
     return list(clusters.values()), apart
 
 
 def _not_of_one_machine(view: View, members: Sequence[Seen]) -> Iterator[Identity]:
     """Yield processes of equal pid and time that are not known to be of one machine, or known not to be."""
-    for number, one in enumerate(members):
+    for number, seen in enumerate(members):
         for other in members[:number]:
-            if gap(one.span, other.span) <= 0 and view.bar(one, other) is Why.UNSAID:
-                yield Identity(Why.UNSAID, (one, other))
+            if gap(seen.span, other.span) <= 0 and view.bar(seen, other) is Why.UNSAID:
+                yield Identity(Why.UNSAID, (seen, other))
                 break
-    real = [one for one in members if view.recordings[one.input].source.real_ids]
-    pairs = [(one, other) for one, other in combinations(real, 2) if gap(one.span, other.span) < 0]
+    real = [seen for seen in members if view.recordings[seen.input].source.real_ids]
+    pairs = [(seen, other) for seen, other in combinations(real, 2) if gap(seen.span, other.span) < 0]
     yield from _apart(Why.MACHINES, real, {frozenset(pair) for pair in pairs if view.bar(*pair) is Why.MACHINES})
 
 
 def _apart(why: Why, members: Sequence[Seen], pairs: Collection[frozenset[Seen]]) -> Iterator[Identity]:
     """Yield the results for pairs that stay apart for one reason: each track with those that it stays apart from."""
-    for number, one in enumerate(members):
-        others = [other for other in members[number + 1 :] if frozenset((one, other)) in pairs]
-        if others and not any(frozenset((before, one)) in pairs for before in members[:number]):
-            yield Identity(why, (one, *others))
+    for number, seen in enumerate(members):
+        others = [other for other in members[number + 1 :] if frozenset((seen, other)) in pairs]
+        if others and not any(frozenset((before, seen)) in pairs for before in members[:number]):
+            yield Identity(why, (seen, *others))
 
 
 def _threads(view: View, processes: Sequence[Process]) -> list[Identity]:
     """Join threads of unknown processes to the process that has a thread of that tid, or to each other."""
     having: dict[int | None, list[Process]] = defaultdict(list)
     for process in processes:
-        for tid in {tid for one in process for tid in (*one.tids, one.number)}:
+        for tid in {tid for seen in process for tid in (*seen.tids, seen.number)}:
             having[tid].append(process)
-    numbered = [one for one in view.threads if one.number is not None and one.number > 0]
-    able = {one: _having(view, having[one.number], one) for one in numbered}
+    numbered = [seen for seen in view.threads if seen.number is not None and seen.number > 0]
+    able = {seen: _having(view, having[seen.number], seen) for seen in numbered}
     owned, identities = _owned(able)
     alone = [thread for thread, owners in able.items() if not owners]
     if processes:
         identities += [Identity(Why.UNKNOWN, tuple(ones)) for ones in _grouped(alone, attrgetter("input"))]
-    identities += [one for process, threads in owned.items() for one in _moved(By.TID, process, threads)]
+    identities += [found for process, threads in owned.items() for found in _moved(By.TID, process, threads)]
     return identities + _by_number(view, alone, By.TID)[1]
 
 
@@ -367,8 +372,8 @@ def _having(view: View, processes: Iterable[Process], thread: Seen) -> Bases:
     """
     having: dict[Seen, tuple[int, Basis]] = {}
     for process in processes:
-        its = [one for one in process if thread.number in (*one.tids, one.number)]
-        basis = next(filter(None, (view.basis(one, thread) for one in its)), None)
+        threads = [seen for seen in process if thread.number in (*seen.tids, seen.number)]
+        basis = next(filter(None, (view.basis(seen, thread) for seen in threads)), None)
         if basis is not None:
             firsts, lasts = zip(*(seen.span for seen in process), strict=True)
             having[process[0]] = gap((min(firsts), max(lasts)), thread.span), basis
@@ -379,9 +384,9 @@ def _having(view: View, processes: Iterable[Process], thread: Seen) -> Bases:
 def _strays(view: View, processes: Sequence[Process]) -> list[Identity]:
     """Join tracks of inputs that state no process to the only process that can have written them."""
     runtimes = {format for recording in view.recordings for format in recording.source.runs_in}
-    shown = [(process[0], one) for process in processes for one in process]
-    writing = [(first, one) for first, one in shown if view.recordings[one.input].source.format in runtimes]
-    around = {(one.input, one.track): first for first, one in shown}
+    shown = [(process[0], seen) for process in processes for seen in process]
+    writing = [(first, seen) for first, seen in shown if view.recordings[seen.input].source.format in runtimes]
+    around = {(seen.input, seen.track): first for first, seen in shown}
     able: dict[Seen, Bases] = {}
     for stray in view.strays:
         if stray.inside is None:
@@ -393,7 +398,7 @@ def _strays(view: View, processes: Sequence[Process]) -> list[Identity]:
         at_once = _at_once(view, strays)
         identities += [Identity(Why.TWICE, tuple(run)) for run in at_once]
         apart = {stray for run in at_once for stray in run}
-        identities += _moved(By.WRITER, process, {one: basis for one, basis in strays.items() if one not in apart})
+        identities += _moved(By.WRITER, process, {seen: basis for seen, basis in strays.items() if seen not in apart})
     return identities
 
 
@@ -405,14 +410,14 @@ def _writers(view: View, shown: Iterable[tuple[Seen, Seen]], stray: Seen) -> Bas
     recording = view.recordings[stray.input]
     bases: Bases = {}
     without_number: set[int] = set()
-    for process, one in shown:
-        other = view.recordings[one.input]
-        if process in bases or one.input in without_number or other.source.format not in recording.source.runs_in:
+    for process, seen in shown:
+        other = view.recordings[seen.input]
+        if process in bases or seen.input in without_number or other.source.format not in recording.source.runs_in:
             continue
         basis = other.machine.same_as(recording.machine)
-        if basis is not None and gap(one.span, stray.span) <= 0:
+        if basis is not None and gap(seen.span, stray.span) <= 0:
             bases[process] = basis
-            without_number |= {one.input} if one.number is None else set()
+            without_number |= {seen.input} if seen.number is None else set()
     return bases
 
 
@@ -422,18 +427,18 @@ def _at_once(view: View, strays: Iterable[Seen]) -> list[list[Seen]]:
     Tracks that were laid into slices are left out: their times are those of the slices.
     """
     kinds = _grouped(strays, lambda one: view.recordings[one.input].source.format)
-    pauses = [math.inf if any(one.inside is not None for one in ones) else -1 for ones in kinds]
+    pauses = [math.inf if any(seen.inside is not None for seen in ones) else -1 for ones in kinds]
     return [run for ones, pause in zip(kinds, pauses, strict=True) for run in _runs(ones, pause) if len(run) > 1]
 
 
 def _owned(able: Mapping[Seen, Bases]) -> tuple[dict[Seen, Bases], list[Identity]]:
     """Return the tracks that fit one process only, by process; and the results for tracks that fit several."""
     owned: dict[Seen, Bases] = defaultdict(dict)
-    for one, owners in able.items():
+    for seen, owners in able.items():
         if len(owners) == 1:
             ((process, basis),) = owners.items()
-            owned[process][one] = basis
-    return owned, [Identity(Why.SEVERAL, (one, *owners)) for one, owners in able.items() if len(owners) > 1]
+            owned[process][seen] = basis
+    return owned, [Identity(Why.SEVERAL, (seen, *owners)) for seen, owners in able.items() if len(owners) > 1]
 
 
 def _moved(by: By, process: Seen, bases: Bases) -> list[Identity]:
@@ -446,12 +451,12 @@ def _runs(members: Iterable[Seen], pause: float) -> list[list[Seen]]:
     """Group tracks whose spans follow each other within `pause` (ns); each group is in order of inputs and tracks."""
     runs: list[list[Seen]] = []
     until = 0
-    for one in sorted(members, key=attrgetter("span", "input")):
-        if not runs or one.span[0] - until > pause:
+    for seen in sorted(members, key=attrgetter("span", "input")):
+        if not runs or seen.span[0] - until > pause:
             runs.append([])
-            until = one.span[1]
-        runs[-1].append(one)
-        until = max(until, one.span[1])
+            until = seen.span[1]
+        runs[-1].append(seen)
+        until = max(until, seen.span[1])
     return [sorted(run, key=_IN_ORDER) for run in runs]
 
 
@@ -461,8 +466,8 @@ _IN_ORDER = attrgetter("input", "track")
 def _grouped(members: Iterable[Seen], key: Callable[[Seen], object]) -> list[list[Seen]]:
     """Return the items grouped by key, groups in order of their first item."""
     groups: dict[object, list[Seen]] = defaultdict(list)
-    for one in members:
-        groups[key(one)].append(one)
+    for seen in members:
+        groups[key(seen)].append(seen)
     return list(groups.values())
 
 
@@ -470,16 +475,16 @@ def _words(recordings: Sequence[Recording], same: Sequence[Identity]) -> str:
     """Return the sentence for results; those that stay apart in the same files for the same reason share one."""
     if isinstance(same[0].why, Why):
         return _apart_words(recordings, same)
-    (one,) = same
-    into, moved = (recordings[seen.input].source.name for seen in one.tracks[:2])
-    what, name, why = "process", _name(one.tracks[0]), _basis_words(recordings, one)
-    if one.why is By.CALLS:
+    (identity,) = same
+    into, moved = (recordings[seen.input].source.name for seen in identity.tracks[:2])
+    what, name, why = "process", _name(identity.tracks[0]), _basis_words(recordings, identity)
+    if identity.why is By.CALLS:
         why = "the calls of the log lie inside its slices"
-    elif one.why is By.WRITER:
+    elif identity.why is By.WRITER:
         why = f"only this process can have written the log; {why}"
-    elif one.why is By.TID and one.tracks[0].is_process:
-        moved = f"{moved} ({_name(*one.tracks[1:])})"
-    elif one.why is By.TID:
+    elif identity.why is By.TID and identity.tracks[0].is_process:
+        moved = f"{moved} ({_name(*identity.tracks[1:])})"
+    elif identity.why is By.TID:
         what = "thread"
     return f"{name}: one {what} in {into} and {moved}: {why}"
 
@@ -498,28 +503,29 @@ def _basis_words(recordings: Sequence[Recording], one: Identity) -> str:
         return "assumed: no input names its machine"
     unnamed = [side.source.name for side in sides if not side.machine.host]
     none = f"{unnamed[0]} names no machine" if len(unnamed) == 1 else "neither names a machine"
-    machines = [its.machine for its in recordings if its.machine.key == sides[0].machine.key]
+    machines = [recording.machine for recording in recordings if recording.machine.key == sides[0].machine.key]
     host = next((machine.host for machine in machines if machine.host), "")
     return f"assumed: {none}, all others are from {f'host {host}' if host else 'one machine'}"
 
 
 def _apart_words(recordings: Sequence[Recording], same: Sequence[Identity]) -> str:
     """Return the sentence for tracks that stay apart in the same files for the same reason."""
-    one = same[0]
-    recordings_of = [recordings[seen.input] for seen in one.tracks]
-    file, name = recordings_of[0].source.name, _name(one.tracks[0])
-    if one.why is Why.SEVERAL:
-        others = zip(one.tracks[1:], recordings_of[1:], strict=True)
+    identity = same[0]
+    recordings_of = [recordings[seen.input] for seen in identity.tracks]
+    file, name = recordings_of[0].source.name, _name(identity.tracks[0])
+    if identity.why is Why.SEVERAL:
+        others = zip(identity.tracks[1:], recordings_of[1:], strict=True)
         meant = [f"{_name(seen)} of {other.source.name}" for seen, other in others]
         return f"{name} of {file} stays apart: it may belong to {_few(meant, 'or')}"
-    if one.why is Why.UNKNOWN:
-        stay, their = ("stays", "its") if len(one.tracks) == 1 else ("stay", "their")
-        return f"{_name(*one.tracks)} of {file} {stay} apart: no input names {their} process"
+    if identity.why is Why.UNKNOWN:
+        stay, their = ("stays", "its") if len(identity.tracks) == 1 else ("stay", "their")
+        return f"{_name(*identity.tracks)} of {file} {stay} apart: no input names {their} process"
     each = "" if len(same) == 1 else " each"
     files, names = (
-        _few(words) for words in ([its.source.name for its in recordings_of], [_name(its.tracks[0]) for its in same])
+        _few(words)
+        for words in ([part.source.name for part in recordings_of], [_name(part.tracks[0]) for part in same])
     )
-    return f"{names}: not one process{each} in {files}: {_why_words(one.why, recordings_of)}"
+    return f"{names}: not one process{each} in {files}: {_why_words(identity.why, recordings_of)}"
 
 
 def _why_words(why: By | Why, recordings: Sequence[Recording]) -> str:
@@ -538,7 +544,7 @@ def _why_words(why: By | Why, recordings: Sequence[Recording]) -> str:
 def _name(first: Seen, *others: Seen) -> str:
     """Return the words for a process, a track, or several threads."""
     if others:
-        numbers = _few([first.number, *(one.number for one in others)])
+        numbers = _few([first.number, *(seen.number for seen in others)])
         return f"threads {numbers}"
     return first.name if first.number is None else f"{'pid' if first.is_process else 'thread'} {first.number}"
 

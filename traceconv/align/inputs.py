@@ -282,8 +282,8 @@ def gathered(traces: Sequence[Trace], constraints: Constraints = NO_CONSTRAINTS)
     traces = with_one_name(traces)
     by_host, walls = with_wall_clocks_of_hosts(traces, constraints)
     by_boot, notes, boots = with_clocks_of_boots(by_host)
-    own = [with_own_domains(trace, index) for index, trace in enumerate(by_boot)]
-    sure, set_clocks = with_readings_of_set_clocks(own)
+    with_owners = [with_own_domains(trace, index) for index, trace in enumerate(by_boot)]
+    sure, set_clocks = with_readings_of_set_clocks(with_owners)
     stated = state(sure, constraints, walls)
     with_lines, lines = lines_of_readings(stated.traces)
     relations = [*stated.relations, *lines]
@@ -310,17 +310,17 @@ def _graph(stated: Stated, *, same_machine: bool = False) -> ClockGraph:
     # Of the wall clocks of several hosts the first one becomes trace time: let it be that of an input with events.
     in_order = sorted(stated.traces, key=lambda trace: not any(trace.counts().values()))
     hosts = [domain for trace in in_order for domain in (*trace.clocks, *ends_of(trace))]
-    own = [(index, domain) for index, trace in enumerate(stated.traces) for domain in trace.clocks]
+    indexed = [(index, domain) for index, trace in enumerate(stated.traces) for domain in trace.clocks]
     ends = [end for relation in stated.relations for end in (relation.clock, relation.other)]
     walls = [domain for domain in hosts if domain.is_wall_clock and domain.owner]
-    graph = graph_of([REALTIME, *walls, *(domain for _, domain in own), *ends], stated.traces, stated.relations)
+    graph = graph_of([REALTIME, *walls, *(domain for _, domain in indexed), *ends], stated.traces, stated.relations)
     # With same_machine the clocks since boot of all inputs are one, by whatever names these call the machine.
     step = Step("both count from the boot of one machine, as --same-machine says", Provenance.USER)
     clock_map = ClockMap(0, 0, (step,), Verdict.ASSUMED)
-    boots = [(index, domain) for index, domain in own if domain.zero in SINCE_BOOT] if same_machine else []
-    for (index, one), (other_index, other) in combinations(boots, 2):
-        if index != other_index and one != other and one.zero is other.zero:
-            graph.relate(one, other, clock_map)
+    boots = [(index, domain) for index, domain in indexed if domain.zero in SINCE_BOOT] if same_machine else []
+    for (index, clock), (other_index, other) in combinations(boots, 2):
+        if index != other_index and clock != other and clock.zero is other.zero:
+            graph.relate(clock, other, clock_map)
     return graph
 
 
@@ -360,7 +360,7 @@ def forms_among(traces: Sequence[Trace]) -> dict[int, int]:
     for ranked in by_marks.values():
         if len({rank for rank, _ in ranked}) > 1:
             numbers = [index for _, index in sorted(ranked)]
-            files = [(form, form.marks(traces[one])) for one in numbers if (form := traces[one].sources[0].form)]
+            files = [(form, form.marks(traces[index])) for index in numbers if (form := traces[index].sources[0].form)]
             found |= {numbers[at]: numbers[owner] for at, owner in other_forms(files).items()}
     return found
 
@@ -378,8 +378,8 @@ def same_events(one: Trace, other: Trace) -> bool:
         return False
     tables = [(getattr(one, name), getattr(other, name)) for name in TABLES]
     same = all(
-        np.array_equal(getattr(table, column.name), getattr(its, column.name))
-        for table, its in tables
+        np.array_equal(getattr(table, column.name), getattr(other_table, column.name))
+        for table, other_table in tables
         for column in fields(table)
         if column.name not in _PLACES
     )
@@ -486,7 +486,7 @@ def _copies(traces: Sequence[Trace]) -> dict[int, int]:
         others = candidates[source.format, *trace.counts().values(), *begins]
         first = contents.get(source.digest)
         if first is None:
-            first = next((one for one in others if same_events(traces[one], trace)), None)
+            first = next((earlier for earlier in others if same_events(traces[earlier], trace)), None)
         if first is not None:
             repeats[index] = first
             continue

@@ -181,7 +181,7 @@ def work_and_waits(trace: Trace, clock: int) -> WorkAndWaits | None:
 
 def _streams(device: Trace, work: Array) -> Array:
     """Return the stream of each slice of work: the main track of its lanes."""
-    stream = np.array([track if own.lane_of < 0 else own.lane_of for track, own in enumerate(device.tracks)])
+    stream = np.array([track if row.lane_of < 0 else row.lane_of for track, row in enumerate(device.tracks)])
     return stream[device.slices.track[work]]
 
 
@@ -225,10 +225,10 @@ def early_work(
         None with too few common launches. None also unless most of the work is early, and some of it by more than the
         uncertainty (ns): a few ids may be wrong.
     """
-    both = joined(host, clock_host, device, clock_device)
-    if both is None or both.share < LEAST_SHARE or len(both.ids) < _LEAST_PAIRS:
+    pairs = joined(host, clock_host, device, clock_device)
+    if pairs is None or pairs.share < LEAST_SHARE or len(pairs.ids) < _LEAST_PAIRS:
         return None
-    by_ns = maps[0].apply(host.slices.ts[both.calls]) - maps[1].apply(device.slices.ts[both.work])
+    by_ns = maps[0].apply(host.slices.ts[pairs.calls]) - maps[1].apply(device.slices.ts[pairs.work])
     early, worst = int((by_ns > 0).sum()), int(np.max(by_ns))
     if 2 * early <= len(by_ns) or int((by_ns > left_open).sum()) <= WRONG_IDS * len(by_ns):
         return None
@@ -238,10 +238,10 @@ def early_work(
 
 def launches_of(host: Trace, clock_host: int, device: Trace, clock_device: int) -> Launches | None:
     """Return the launches and waits that two files have in common; None if there are none."""
-    both = joined(host, clock_host, device, clock_device)
-    if both is None:
+    pairs = joined(host, clock_host, device, clock_device)
+    if pairs is None:
         return None
-    hosts, devices, calls, work = host.slices, device.slices, both.calls, both.work
+    hosts, devices, calls, work = host.slices, device.slices, pairs.calls, pairs.work
     zero_x, zero_y = int(hosts.ts[calls[0]]), int(np.min(devices.ts[work]))
     begin = (devices.ts[work] - zero_y).astype(np.float64)
     stream = _streams(device, work)
@@ -259,7 +259,7 @@ def launches_of(host: Trace, clock_host: int, device: Trace, clock_device: int) 
         zero_y,
         max(float(host.clocks[clock_host].resolution_ns), 1.0),
         max(float(device.clocks[int(device.tracks[int(devices.track[work[0]])].clock)].resolution_ns), 1.0),
-        both,
+        pairs,
     )
 
 
@@ -291,7 +291,9 @@ def group_numbers(strings: Sequence[str], groups: Sequence[str | Sequence[str]])
     """Return the number of the first group of categories that each string is in; the number of groups for none."""
     wanted = [{group} if isinstance(group, str) else set(group) for group in groups]
     none = len(wanted)
-    return np.array([next((at for at, one in enumerate(wanted) if text in one), none) for text in strings], np.int64)
+    return np.array(
+        [next((at for at, group in enumerate(wanted) if text in group), none) for text in strings], np.int64
+    )
 
 
 def own_ids(trace: Trace, rows: Array, marks: LaunchMarks, rank_of: I64, process_of: I64, groups: int) -> OwnIds:
@@ -312,8 +314,8 @@ def own_ids(trace: Trace, rows: Array, marks: LaunchMarks, rank_of: I64, process
     first = np.flatnonzero(np.append(True, (np.diff(ids) != 0) | (np.diff(process) != 0))) if len(ids) else order
     key = np.repeat(np.arange(len(first)), np.diff(np.append(first, len(ids))))
     count = np.bincount(key[rank == rank[first][key]], minlength=len(first))
-    own = first[count == 1]
-    return OwnIds(ids[own], here[own], process[own], int(count[count > 1].sum()))
+    unique = first[count == 1]
+    return OwnIds(ids[unique], here[unique], process[unique], int(count[count > 1].sum()))
 
 
 def with_ids(trace: Trace, rows: Array, marks: LaunchMarks) -> tuple[Array, Array]:

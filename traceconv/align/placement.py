@@ -146,7 +146,7 @@ def _refuse_far(inputs: Inputs, maps: Maps) -> None:
 
 def one_machine_advice(one: ClockInput, other: ClockInput) -> str | None:
     """Return what the user can state if two inputs are of one machine; None if that would not relate them."""
-    sides, domain, its = (one, other), one.domain, other.domain
+    sides, domain, other_domain = (one, other), one.domain, other.domain
     begin, end = (pick(side.span[at] for side in sides) for at, pick in ((0, max), (1, min)))
     named = {side.counted.host for side in sides if side.counted.name == MONOTONIC.name} - {"", UNNAMED}
     if begin <= end and len(named) < len(sides):
@@ -158,7 +158,7 @@ def one_machine_advice(one: ClockInput, other: ClockInput) -> str | None:
                 options = [f"--clock {quote(side.name)}=monotonic@{quote(machine)}" for side in missing]
             return f"if both count the monotonic clock of one machine: {listed(options, ' ')}"
     hosts = {side.counted.host for side in sides} - {""}
-    same_boot = domain.zero in SINCE_BOOT and domain.zero is its.zero and len(hosts) < len(sides)
+    same_boot = domain.zero in SINCE_BOOT and domain.zero is other_domain.zero and len(hosts) < len(sides)
     return "if both are of one machine, and it was not restarted in between: --same-machine" if same_boot else None
 
 

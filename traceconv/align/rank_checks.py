@@ -95,7 +95,7 @@ class Hosts:
         # Two hosts have no known bound: errors beyond those of the two profilers are reported.
         between = replace(records, bound=records.bound // 2).impossible()
         between = between.where(host[between.early] != host[between.late])
-        return [one for one in (*within, between) if one.count]
+        return [wrong for wrong in (*within, between) if wrong.count]
 
     def units(self, impossible: Sequence[Impossible]) -> I64:
         """Return for each input a number, equal for those that move together: of a host without contradictions."""
@@ -230,10 +230,10 @@ def _hint(traces: Sequence[Trace], related: Hosts, records: Occurrences, impossi
 def _ends_of(records: Occurrences, pair: tuple[int, int]) -> Ends:
     """Return what the ends of the common collectives of two inputs show, in which all wait for all."""
     one, other = (records.where((records.input == index) & (records.side == Side.BOTH)) for index in pair)
-    _, rows, its = np.intersect1d(one.number, other.number, return_indices=True)
-    rows, its = (found[np.argsort(one.end[rows], kind="stable")] for found in (rows, its))
+    _, rows, partners = np.intersect1d(one.number, other.number, return_indices=True)
+    rows, partners = (found[np.argsort(one.end[rows], kind="stable")] for found in (rows, partners))
     kinds = np.unique(np.stack((one.group[rows], one.what[rows])), axis=1, return_inverse=True)[1].reshape(-1)
-    return ends_of_two(one.end[rows], other.end[its], kinds.astype(np.int64)).shown
+    return ends_of_two(one.end[rows], other.end[partners], kinds.astype(np.int64)).shown
 
 
 def _moves(records: Occurrences, unit: I64, first: int) -> dict[int, tuple[int, int]]:
@@ -241,22 +241,22 @@ def _moves(records: Occurrences, unit: I64, first: int) -> dict[int, tuple[int, 
 
     The times of devices are moved as they are drawn. How wrong that is contains what is open of the clocks of devices.
     """
-    of = unit[records.input]
+    unit_of = unit[records.input]
     placed = _Placed(int(np.max(records.number)) + 1)
-    placed.add(records.where(of == first), 0)
+    placed.add(records.where(unit_of == first), 0)
     moves: dict[int, tuple[int, int]] = {}
-    rest = [number for number in np.unique(of).tolist() if number != first]
+    rest = [number for number in np.unique(unit_of).tolist() if number != first]
     for may_move in (False, True):  # first those that can stay
         before: list[int] = []
         while rest != before:  # one that has its place may relate others
             before, rest = rest, []
             for number in before:
-                its = records.where(of == number)
-                move, within = placed.move_of(its)
+                moving = records.where(unit_of == number)
+                move, within = placed.move_of(moving)
                 if move is None or (move and not may_move):
                     rest.append(number)
                     continue
-                placed.add(its, move)
+                placed.add(moving, move)
                 if move:
                     moves[number] = move, within + max((more for _, more in moves.values()), default=0)
     return moves

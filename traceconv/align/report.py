@@ -457,9 +457,9 @@ def _found_nothing(pair: Json, report: Json) -> bool:
     if report["refusal"] or pair["used"] or Verdict(pair["verdict"]) not in _NOTHING_FOUND:
         return False
     placed = {
-        (one["file"], clock["name"]): clock["map"]["verdict"]
-        for one in report["inputs"]
-        for clock in one["clocks"]
+        (source["file"], clock["name"]): clock["map"]["verdict"]
+        for source in report["inputs"]
+        for clock in source["clocks"]
         if clock["map"]
     }
     verdicts = [placed.get((pair[side]["file"], pair[side]["clock"])) for side in "xy"]
@@ -558,7 +558,7 @@ def _frame(height: int, left: int, top: int) -> Json:
 
 def timeline(inputs: Sequence[Json]) -> Json | None:
     """Return a bar for the time span of each recording on trace time; None if there are fewer than two."""
-    placed = [(one["file"], clock["map"]) for one in inputs for clock in one["clocks"] if clock["map"]]
+    placed = [(source["file"], clock["map"]) for source in inputs for clock in source["clocks"] if clock["map"]]
     if len(placed) < 2:
         return None
     times = [(place["begin"]["trace_time_ns"], place["end"]["trace_time_ns"]) for _, place in placed]

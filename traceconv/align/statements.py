@@ -224,7 +224,7 @@ def _with_clock(
         apart = _PERF_APART_AT_BOOT_NS + slewed_ms * 1_000_000
     snapshot = _by_user(domain, stated, apart, _is_clock(stated, apart))
     first = span[0] if span else 0
-    wrong = disagreement(replace(snapshot, ts=first, other_ts=first), [without_guesses(one) for one in traces])
+    wrong = disagreement(replace(snapshot, ts=first, other_ts=first), [without_guesses(earlier) for earlier in traces])
     _refuse_clock(wrong and f"its first time is {wrong[1]}: was the machine restarted in between?", name, constraint)
     return trace.with_tables(snapshots=[*trace.snapshots, snapshot])
 
@@ -299,10 +299,10 @@ def _corrections(
         domain = traces[index].clocks[number]
         _refuse_other_drift(traces, traces[index], domain, drift)
         same = {  # the files that count the same clock; a drift of the wall clock is of that file alone
-            (input, clock): its
+            (input, clock): counted
             for input, trace in enumerate(traces)
-            for clock, its in enumerate(trace.clocks)
-            if ((input, clock) == (index, number) if domain.is_wall_clock else its.same_timebase(domain))
+            for clock, counted in enumerate(trace.clocks)
+            if ((input, clock) == (index, number) if domain.is_wall_clock else counted.same_timebase(domain))
         }
         at = [ts for instant in instants for key, ts in instant.sides if key in same]
         read = [snap for trace in traces for snap in trace.snapshots if snap.clock in same.values()]
@@ -392,7 +392,7 @@ def with_readings_of_set_clocks(traces: Sequence[Trace]) -> tuple[list[Trace], d
     for clocks, group in _groups(traces).items():
         if len(group) > 1 and _line(group, ()) is None:
             least, most = min(group, key=_Reading.ahead), max(group, key=_Reading.ahead)
-            files = tuple(dict.fromkeys(one.file for one in group if one in (least, most)))
+            files = tuple(dict.fromkeys(reading.file for reading in group if reading in (least, most)))
             moved[clocks] = most.ahead() - least.ahead()
             words[clocks] = (
                 f"{clocks[0].name} and {clocks[1].name} moved apart by {format_time(moved[clocks])} between "
@@ -421,7 +421,7 @@ def warnings_of_set_clocks(
         words: the warnings, by pair of clocks.
     """
     for clocks, text in words.items():
-        graph = graph_of(clocks, traces, [one for one in relations if (one.clock, one.other) != clocks])
+        graph = graph_of(clocks, traces, [edge for edge in relations if (edge.clock, edge.other) != clocks])
         reached = {domain for clock in clocks if not clock.is_wall_clock for domain in graph.maps_to(clock)}
         for index, trace in enumerate(traces):
             for number in spans(trace):
@@ -444,7 +444,7 @@ def lines_of_readings(traces: Sequence[Trace]) -> tuple[list[Trace], list[Relati
             continue
         clock_map = _line(group, [end for trace in traces for end in _ends(trace, clocks[0])])
         if clock_map is None:
-            files = tuple(sorted({one.file for one in group}))
+            files = tuple(sorted({reading.file for reading in group}))
             text = f"{listed(files)}: no constant drift fits the readings of {clocks[0].name} and {clocks[1].name}"
             raise InconsistentClocks(text, hint="leave --drift out: the readings are used")
         relations[clocks] = Relation(*clocks, clock_map)
@@ -464,9 +464,9 @@ def _groups(traces: Sequence[Trace]) -> dict[Clocks, list[_Reading]]:
             clocks = _clocks(snap)
             in_order = clocks[0] == as_one(snap.clock)
             ts, other_ts = (snap.ts, snap.other_ts) if in_order else (snap.other_ts, snap.ts)
-            one = _Reading(ts, other_ts, snap.bound_ns or 0, snap.step, trace.sources[0].name)
-            place = ts, other_ts, one.bound_ns
-            groups[clocks][place] = min(one, groups[clocks].get(place, one), key=lambda one: one.file)
+            reading = _Reading(ts, other_ts, snap.bound_ns or 0, snap.step, trace.sources[0].name)
+            place = ts, other_ts, reading.bound_ns
+            groups[clocks][place] = min(reading, groups[clocks].get(place, reading), key=lambda one: one.file)
     return {
         clocks: [group[place] for place in sorted(group)] for clocks, group in groups.items() if clocks[0] != clocks[1]
     }
@@ -478,18 +478,18 @@ def _is_reading(snap: ClockSnapshot) -> bool:
 
 def _clocks(snap: ClockSnapshot) -> Clocks:
     """Return the two clocks of a snapshot in an order that is the same for all files: the wall clock is last."""
-    one, other = sorted(
+    first, other = sorted(
         map(as_one, (snap.clock, snap.other)),
         key=lambda clock: (clock.is_wall_clock, clock.name, clock.machine, clock.owner),
     )
-    return one, other
+    return first, other
 
 
 def _line(group: Sequence[_Reading], ends: Sequence[int]) -> ClockMap | None:
     """Return the line through readings in order of time, with a bound between two ends; None if there is none."""
     first, last = group[0].ts, group[-1].ts
     span = min([2 * first - last, *ends]), max([2 * last - first, *ends])
-    readings = [(one.ts, one.other_ts, one.bound_ns) for one in group]
+    readings = [(reading.ts, reading.other_ts, reading.bound_ns) for reading in group]
     max_drift = SLEW_DRIFT if first != last else 0.0  # one instant does not determine the drift
     step = group[0].step
     return line_through(readings, span, max_drift, replace(step, text=f"{step.text}, read {len(group)} times"))
