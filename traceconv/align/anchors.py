@@ -68,7 +68,6 @@ class Instant:
         one, other: the input and the clock of each point, as numbers; the first is the lesser.
         ts, other_ts: the times of the points on these clocks, ns.
         within_ns: how far apart the two instants can be, ns.
-        text: as the user wrote it.
     """
 
     one: Key

@@ -64,7 +64,6 @@ class Survey:
 
     Attributes:
         pairs: the pairs of inputs that have events with times.
-        hosts: the pairs of hosts that collectives relate.
         only_with_first: whether `pairs` holds only pairs with the first input, since there are too many inputs.
     """
 

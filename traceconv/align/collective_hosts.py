@@ -61,7 +61,6 @@ class PlacedHost:
 
     Attributes:
         beside: the first host of its island.
-        clock_map: the map from its wall clock to that of the first host.
         collectives, groups: the numbers of collectives and groups that place it.
     """
 
@@ -78,7 +77,6 @@ class PlacedHosts:
     Attributes:
         hosts: the placed hosts by number; without the first host of each island, and those that are not certain.
         contradicting: the collectives that contradict each other, as in `HostIntervals`.
-        intervals: the limits of the offsets of the hosts of each island.
         apart: for pairs of hosts of an island: their numbers, the least and the greatest offset of the first, ns, and
             the number of common collectives.
         unsettled: inputs of hosts that were not placed, since the match of their collectives is not certain.
@@ -242,7 +240,6 @@ def placed_hosts(records: Occurrences, host_of: I64, spans: I64, room: I64 | Non
 
     Args:
         records: the collectives of their ranks, on the wall clocks of the hosts.
-        host_of: the host of each input.
         spans: the first and the last time recorded on each host, ns.
         room: how far off the user says that each host may be drawn, ns; 0 for what no option moves.
     """

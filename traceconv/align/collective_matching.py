@@ -63,7 +63,6 @@ class Shift:
 
     Attributes:
         by: the position in the first sequence of the start of the other.
-        count: the number of collectives in common.
         least, most: the limits of the offset of the first clock against the other, ns.
     """
 
@@ -114,8 +113,6 @@ class ByOrder:
 
     Attributes:
         by_wall_clocks: whether wall clocks had to decide any of them.
-        unsettled: the pairs of inputs without a certain match.
-        odd: pairs of ranks whose records fit in no way.
     """
 
     matches: Occurrences
@@ -392,8 +389,6 @@ class Matched:
     Attributes:
         occurrences: the records of all ranks that took part.
         unmatched: the records without a certain partner on another rank.
-        terms: the meaning of the numbers of groups and kinds.
-        odd: pairs of ranks whose records cannot be matched at all.
         one_sided: the records of collectives in which only some ranks wait, with numbers of their own.
     """
 

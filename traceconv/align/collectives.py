@@ -42,7 +42,6 @@ class Occurrences:
         number: the number of the collective, equal in the records of all its ranks, ascending; 0 before they are
             matched.
         input: the number of the input; `row` is the slice there.
-        rank: the rank of the process.
         start, end: on trace time, ns.
         bound: how wrong these can be if the wall clocks of all hosts agree, ns.
         group, kind, what: the numbers of its group, of its operation, and of operation and sizes together; see `Terms`.
@@ -158,7 +157,6 @@ class Terms:
 
     Attributes:
         kinds, whats: the number of each operation, and of each combination of operation and sizes.
-        groups: the number of each group of a job.
         members: the ranks of each group by its number.
         of_unknown_group: for each input the number of its collectives without a known group.
         untimed: for each input the number of its collectives whose duration was not recorded.
@@ -184,7 +182,6 @@ def recorded_collectives(
     """Return the records of inputs of different ranks, not matched yet; None if fewer than two ranks have any.
 
     Args:
-        terms: gets the meaning of new numbers.
         repeats: the inputs that repeat another one; their collectives do not count twice.
         skews: for each input the skews of its devices; empty if they were not determined.
     """

@@ -74,7 +74,6 @@ class EventPoint(Struct, frozen=True):
     """The start or end of an event of an input.
 
     Attributes:
-        name: the exact name of the event.
         number: the occurrence among the events of that name: 1 is the first, -1 the last.
     """
 
@@ -91,7 +90,6 @@ class Anchor(Struct, frozen=True):
     """Two points that are one instant.
 
     Attributes:
-        one, other: the points, of different inputs.
         within_ns: the uncertainty, ns; None for the sum of their resolutions.
     """
 
@@ -106,9 +104,7 @@ class Constraints:
     """The statements of the user about the inputs, by index, and their clocks.
 
     Attributes:
-        anchors: pairs of points that are one instant.
         drifts: how slow the clock runs against trace time, in units of DRIFT_UNIT (12 ppm is 13194140).
-        clocks: the clocks that inputs use.
         zones: the zones of local times, such as "+02:00" or "UTC".
         dates: the day of the first time, for times without a date.
         offsets, offsets_within: ns to add to each time of an input, and how wrong this can be.

@@ -48,7 +48,6 @@ class Edge:
 
     Attributes:
         a, b: the numbers of the clocks.
-        clock_map: the map from a to b, with its bound.
         span: the first and the last time of clock a that the relation is known from, ns.
         exact: whether files or the user state it; such a relation is never dropped.
         back_map: the map from b to a, if it has another bound.
@@ -83,7 +82,6 @@ class Loop:
         clocks: the numbers of its clocks, with the first one again at the end.
         misclosure_ns: by how much a time that is taken around it misses itself, in the middle of the last edge's span.
         bound_ns: the sum of the bounds, ns: the greatest misclosure that they allow.
-        bounded: whether all bounds are known.
     """
 
     edges: tuple[int, ...]
@@ -98,7 +96,6 @@ class Solution:
     """The solution of a network.
 
     Attributes:
-        maps: the map to the reference of each clock that is connected to it.
         verdict: OK, or INCONSISTENT: then the maps are those along the best paths, and are not to be used.
         dropped: the numbers of the edges that contradict all others.
         loops: one for each edge beyond those that connect the clocks; also with dropped edges.
@@ -138,7 +135,6 @@ def solve(edges: Sequence[Edge], reference: int) -> Solution:
 
     Args:
         edges: the relations between the clocks. Those that are not connected to the reference are ignored.
-        reference: the number of the clock that the maps lead to.
     """
     net = _Network(edges, reference)
     tree = net.tree(range(len(edges)))

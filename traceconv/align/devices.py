@@ -124,7 +124,6 @@ class Behind:
     """The devices of a clock whose kernels begin before their launches.
 
     Attributes:
-        said: the warning about them.
         bound_ns: the least bound of the clock that contains their skew, ns.
     """
 

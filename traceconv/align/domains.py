@@ -163,9 +163,6 @@ def timed_clocks(trace: Trace, used: Iterable[int]) -> list[int]:
 def main_clock(trace: Trace, option: str) -> int:
     """Return the number of the only clock of an input.
 
-    Args:
-        option: the option that refers to that clock, for the message.
-
     Raises:
         UsageError: the input has no clock with times, or several.
     """
@@ -348,8 +345,6 @@ class Machine:
 
     Attributes:
         key: equal for inputs of one machine; "" if it is not known.
-        host: its name in the input, "" if there is none.
-        boot: the boot, "" if it is not known.
         by_user: whether the user states that all inputs are of one machine.
     """
 
@@ -377,7 +372,6 @@ def machines_of(
     """Return the machine of each input.
 
     Args:
-        traces: the inputs as read.
         stated: the same with the snapshots that follow from the constraints.
         boots: the names of boots that were told apart by their start, by input.
 

@@ -47,7 +47,6 @@ class HostIntervals:
     """The limits of the offset of the clock of each host against the first one.
 
     Attributes:
-        instants: the times of the limits, ns.
         least, most: the limits by instant and host, ns; infinite if not known.
         contradicting: the collectives that contradict each other, each with its row, the host of the first exit, and
             the host of the last entry; empty without a contradiction.

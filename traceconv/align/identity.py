@@ -85,7 +85,6 @@ class Seen:
     Attributes:
         span: its first and last time on trace time, ns.
         number: the pid or tid, None if there is none.
-        tids: the tids of the threads of a process.
         inside: the process, by input and track, whose slices its own were laid into; None if it has times of its own.
     """
 
@@ -110,8 +109,6 @@ class View:
     """The processes, threads and tracks of all inputs that are compared.
 
     Attributes:
-        processes: the processes, by input and track.
-        threads: the threads of unknown processes.
         strays: the tracks without a process, of inputs that do not state their process.
     """
 
@@ -145,7 +142,6 @@ class Identity(Struct, frozen=True):
     """Tracks that are joined, or that could be and stay apart.
 
     Attributes:
-        why: the reason to join them or to keep them apart.
         tracks: if joined: the process, or the thread of an unknown process, then the tracks of one other input that
             join it. If apart: the tracks, then those they could be joined with. Threads whose process no input states
             are all listed.
@@ -187,7 +183,6 @@ def viewed(traces: Sequence[Trace], alignment: Alignment) -> View:
     """Return the processes, threads and tracks of all inputs, on trace time.
 
     Args:
-        traces: the inputs, laid out.
         alignment: the maps of their clocks to trace time; inputs that are placed by a guess only are left out.
     """
     view = View(

@@ -74,12 +74,10 @@ class Policy:
     """How uncertain an alignment may be.
 
     Attributes:
-        names: which names of two traces mean the same work.
         same_run: whether the user states that all inputs are of one run.
         on_ambiguous: what to do with a trace that fits at several offsets, or at none. "fail" refuses it. "best" takes
             the best offset with its verdict, and refuses if there is none. "separate" draws it beside the others, from
             the start of the trace on, under names that tell this. A contradiction is refused, except with "best".
-        estimate: whether to compare events.
 
     Raises:
         UsageError: `on_ambiguous` is another word.
@@ -100,10 +98,7 @@ class ClockInput:
     """A clock of an input that has events. Two of them are equal only if they are the same object.
 
     Attributes:
-        index: the number of the input.
-        clock: the number of the clock in its trace.
         trace: the input, with its private clock domains marked as its own.
-        wall: the wall clock of the host of the input.
         correction: the map that takes out a drift that the user states; applied before all others.
         offset: the map of --offset; None without one.
     """
@@ -207,7 +202,6 @@ class HostsApart:
 
     Attributes:
         least_ns, most_ns: by how much the clock of the host is ahead of the other one, at least and at most, ns.
-        collectives: the number of collectives that both took part in.
     """
 
     host: str
@@ -237,8 +231,6 @@ class Inputs:
         clocks: the clocks that have events, in order of the inputs.
         graph: the relations between clocks that files and user state.
         of_files: those that the files state, without what the user states and what collectives and events show.
-        target: the clock domain of trace time.
-        stated: all other statements.
         hosts_apart: for each two hosts the limits of the difference of their wall clocks, by common collectives.
         beside: for the wall clock of each host that options or collectives relate to that of an earlier one, the
             latter.
@@ -503,7 +495,6 @@ def warnings_of_duplicates(
 
     Args:
         hosts: the host of the clocks of each input, "" if not known.
-        repeats: the inputs that repeat another one, as in `repeated`.
     """
     samples_of = _SharedSamples(traces)
     for (first, one), (index, other) in combinations(enumerate(traces), 2):
@@ -534,7 +525,6 @@ class Placed:
     Attributes:
         maps: the map to trace time of each clock that is related to it.
         pairs: the estimates, each with whether it is used.
-        warnings: warnings, each with its clock.
         placements: for each input without times that was laid into slices of another one: its position there.
         others: for a log with calls of other processes than the recorded one: the rows of these slices.
     """

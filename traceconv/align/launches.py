@@ -154,7 +154,6 @@ class WorkAndWaits:
     """The device work of a file that has its launches, too, in order of the launches, with the waits for it.
 
     Attributes:
-        calls, work: the rows of the slices.
         waits: the rows of the calls that waited.
         waited: for each of these the last pair that it waited for.
     """

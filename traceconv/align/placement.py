@@ -266,7 +266,6 @@ def warnings_of_no_overlap(
 
     Args:
         maps: for each the maps of its clocks to trace time.
-        constraints: the statements of the user, for the day.
         without: inputs to leave out, since their events are laid into others.
     """
     placed = [one for one in _placed(traces, maps) if one.index not in without]

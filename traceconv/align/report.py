@@ -46,11 +46,7 @@ _PAGES = (".html", ".htm")
 
 
 def document(traces: Sequence[Trace], alignment: Alignment, checks: Causality) -> Json:
-    """Return the report of traces that were put on one time axis.
-
-    Args:
-        traces: the inputs, as the alignment got them.
-    """
+    """Return the report of traces that were put on one time axis."""
     receipt = iter(alignment.receipt)
     inputs = [
         _input(
@@ -471,10 +467,7 @@ class Axis:
     """One direction of a chart.
 
     Attributes:
-        low, high: the values at its ends.
         size: the divisor of values for tick labels.
-        unit: the unit of the tick labels.
-        ticks: the approximate number of ticks.
     """
 
     low: float

@@ -72,10 +72,7 @@ class Stated:
         traces: the inputs, with private domains marked as their own and the snapshots that follow from the constraints.
         relations: edges for `ClockGraph.relate`.
         corrections: maps that take out stated drifts, by input and clock; applied before all others.
-        instants: the anchors, on the clocks of the files.
         warnings: doubts about constraints, each with its clock.
-        machines: the machine of each input.
-        walls: the wall clock of the host of each input.
         notes: other remarks, by input.
     """
 
@@ -95,7 +92,6 @@ def state(traces: Sequence[Trace], constraints: Constraints, walls: Sequence[Clo
     Args:
         traces: the inputs, as read with `importer_options`, with private domains marked as their own.
         constraints: the statements; offsets must agree with anchors.
-        walls: the wall clock of the host of each input.
 
     Raises:
         UsageError: a constraint does not fit its input.
@@ -414,12 +410,7 @@ def with_readings_of_set_clocks(traces: Sequence[Trace]) -> tuple[list[Trace], d
 def warnings_of_set_clocks(
     traces: Sequence[Trace], relations: Sequence[Relation], words: Mapping[Clocks, str]
 ) -> Iterator[ClockWarning]:
-    """Yield a warning for each input whose events are related to others through clocks that were set.
-
-    Args:
-        traces: the inputs, without the snapshots that lines replace.
-        words: the warnings, by pair of clocks.
-    """
+    """Yield a warning for each input whose events are related to others through clocks that were set."""
     for clocks, text in words.items():
         graph = graph_of(clocks, traces, [edge for edge in relations if (edge.clock, edge.other) != clocks])
         reached = {domain for clock in clocks if not clock.is_wall_clock for domain in graph.maps_to(clock)}
