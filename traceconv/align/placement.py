@@ -96,12 +96,12 @@ def _refuse_unrelated(inputs: Inputs, placed: Placed, policy: Policy) -> None:
             hint="split it where the second recording starts, and merge the parts with --offset",
         )
     form = lost.trace.sources[0].form
-    twins = [side for side in inputs.clocks if inputs.are_one_recording(side.index, lost.index)]
-    twin = next((side for side in twins if side.index != lost.index), None)
-    if twin is not None and form is not None and not form.timed:
+    duplicates = [side for side in inputs.clocks if inputs.are_one_recording(side.index, lost.index)]
+    duplicate = next((side for side in duplicates if side.index != lost.index), None)
+    if duplicate is not None and form is not None and not form.timed:
         raise UnrelatedClocks(
-            f"{twin.name} and {lost.name} have no common clock: both are forms of one recording, in which the times "
-            f"differ ({twin.name}: {twin.describe()}; {lost.name}: {clock})",
+            f"{duplicate.name} and {lost.name} have no common clock: both are forms of one recording, in which the "
+            f"times differ ({duplicate.name}: {duplicate.describe()}; {lost.name}: {clock})",
             hint="leave one of the two out",
             pairs=placed.pairs,
         )
