@@ -16,8 +16,6 @@ from traceconv.align.geometry import F64, Chain, Line, box, margin_of, null_marg
 from traceconv.model.clocks import Verdict
 from traceconv.model.numbers import format_short
 
-# -- How well samples, or the deltas of a counter, fit to slices at an offset: their log-likelihood ------------------
-
 # "Scenarios" are those of tests/benchmarks/alignment/measure_activity.py. "Not tuned" means that nothing tells that
 # other values were tried; what follows is the reason for the size.
 

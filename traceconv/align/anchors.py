@@ -154,7 +154,7 @@ def _similar(point: EventPoint, trace: Trace) -> str:
     used |= {trace.tracks[number].name for number in np.unique(trace.counters.track)}
     names = sorted(used - {""})
     close = difflib.get_close_matches(point.name, names, 3, 0.5) or names[:3]
-    return f"its events include {listed(tuple(map(repr, close)))}" if close else "it has no events at all"
+    return f"its events include {listed(map(repr, close))}" if close else "it has no events at all"
 
 
 def anchored(

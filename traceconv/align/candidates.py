@@ -30,8 +30,6 @@ from traceconv.align.matching import (
 )
 from traceconv.model.clocks import SLEWED_DRIFT
 
-# -- Relate two clocks by several lines: one of them was slewed, or set, while both recorded -------------------------
-
 # Each with its unit. All but those that say "not tuned" were chosen on seeds below 1000 of tests/benchmarks/alignment,
 # pairs whose clocks were slewed or set while both recorded, as docs/alignment.md says of all thresholds.
 

@@ -27,8 +27,6 @@ from traceconv.model.clocks import DRIFT_UNIT, HOSTS_DRIFT, ONE_HOST_DRIFT, Cloc
 from traceconv.model.numbers import earlier_or_later, format_option, format_short, format_time, format_uncertainty
 from traceconv.model.source_info import Layer
 
-# -- Compare what events say with what files or the user say about clocks --------------------------------------------
-
 #: With at most this many inputs the events of all pairs are compared. Not tuned: 15 pairs take some seconds.
 ALL_PAIRS = 6
 #: Statements about inputs with more slices are not checked here: that takes minutes.
@@ -37,6 +35,7 @@ _MOST_SLICES = 50_000
 #: bounds, since their own bound is a probable one. Not tuned: the worst of all recorded ones was 0.8 ms off.
 _LEAST_CONTRADICTION_NS = 1_000_000
 _CONTRADICTED_BOUNDS = 10
+_FIT_AT_SEVERAL = "its events do not fit those of {} at this offset, but at several others"
 #: How far from the statement of the user events are looked for that may fit at several offsets, ns.
 _NEAR_NS = (50_000, _LEAST_CONTRADICTION_NS)
 
@@ -72,9 +71,8 @@ def contradiction(
         return None, ()
     allowed, estimate = _allowed_ns(known, a, b), earlier
     if known.bound_ns is not None:
-        several = f"its events do not fit those of {b.name} at this offset, but at several others"
-        why = "a clock is wrong, or they are of two runs"
-        warning = [(a.key, f"{several}: {why}")]
+        text = f"{_FIT_AT_SEVERAL.format(b.name)}: a clock is wrong, or they are of two runs"
+        warning = [(a.key, text)]
         if known.bound_ns < _LEAST_CONTRADICTION_NS:
             estimate = estimate_pair(a, b, replace(known, bound_ns=_LEAST_CONTRADICTION_NS), policy.names)
         if estimate is None:
@@ -151,8 +149,7 @@ def _fits(pair: PairEstimate, stated: ClockMap, allowed: int) -> bool:
 
 def _sources_of(known: ClockMap) -> str:
     """Return where a map of the files is known from, each source once."""
-    texts = tuple(dict.fromkeys(step.text for step in known.steps))
-    return listed(texts, ", then ") if texts else "as both files state them"
+    return listed(dict.fromkeys(step.text for step in known.steps), ", then ") or "as both files state them"
 
 
 def moved_by_zone(pair: PairEstimate, known: ClockMap, assumed: Sequence[ClockInput]) -> tuple[ClockInput, str]:
@@ -189,7 +186,7 @@ def moved_by_zone(pair: PairEstimate, known: ClockMap, assumed: Sequence[ClockIn
     side, move = moves[0]
     at_start, at_end = (pair.clock_map.at(ts) - known.at(ts) for ts in pair.a.span)
     within = abs(at_end - at_start) + pair.bound_ns
-    settle = f"{listed(tuple(options), ' and ')} would agree with the events; " if options else ""
+    settle = f"{listed(options, ' and ')} would agree with the events; " if options else ""
     raise InconsistentClocks(
         f"{pair.a.name} and {pair.b.name}: their clocks ({_sources_of(known)}) contradict their "
         f"events: {pair.estimate.matches} events fit only if {side.name} is moved by "
@@ -263,7 +260,7 @@ class Doubt:
         moves = (self.at_start, self.at_end) if is_a else (-self.at_start, -self.at_end)
         other = (self.pair.b if is_a else self.pair.a).name
         if not self.allowed:
-            return f"its events do not fit those of {other} at this offset, but at several others"
+            return _FIT_AT_SEVERAL.format(other)
         is_steady = abs(moves[1] - moves[0]) <= self.allowed
         where = (
             earlier_or_later(moves[0])

@@ -221,7 +221,7 @@ def parse_clock(text: str) -> ClockConstraint:
     """Parse a clock such as "monotonic" or "monotonic@myhost"."""
     name, _, machine = text.partition("@")
     if name not in list(ClockKind):
-        raise UsageError(f"--clock: {name!r} is not a known clock", hint=f"one of {listed(tuple(ClockKind))}")
+        raise UsageError(f"--clock: {name!r} is not a known clock", hint=f"one of {listed(ClockKind)}")
     if text.endswith("@") or (machine and name == ClockKind.NONE):
         raise UsageError(f"--clock: {text!r}: expected CLOCK or CLOCK@HOST (none has no host)")
     if machine and not machine_name(machine):
@@ -479,7 +479,7 @@ class NameMap:
             joins = sum(inputs) > 1 and (len(patterns) > 1 or any(kind in of_input_names for of_input_names in names))
             if kind not in CLASSES and not joins:
                 hint = (
-                    f"known classes are {listed(tuple(CLASSES))}; for other work, list the names in both files: "
+                    f"known classes are {listed(CLASSES)}; for other work, list the names in both files: "
                     f"{kind}=NAME_IN_ONE,NAME_IN_THE_OTHER"
                 )
                 raise UsageError(

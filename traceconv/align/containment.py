@@ -42,7 +42,7 @@ from traceconv.align.matching import (
     most_fitting,
     sticking_out,
 )
-from traceconv.align.wording import listed
+from traceconv.align.wording import KEEP_CLOCKS, listed
 from traceconv.model.clocks import ClockMap, Verdict
 from traceconv.model.columns import I64
 from traceconv.model.numbers import earlier_or_later
@@ -52,8 +52,6 @@ from traceconv.model.trace import Trace, take
 if TYPE_CHECKING:
     from traceconv.align import Alignment
 
-
-# -- Check that the calls of a library lie inside the operators of a framework, however the clocks were related ------
 
 # These limit the cost, which is some microseconds for each slice.
 #: Of a trace with more slices than this, only this many windows of time are checked, evenly spread.
@@ -152,11 +150,7 @@ def _check_of_pair(outer: ClockInput, inner: ClockInput, alignment: Alignment, n
     hint = f"place it by --anchor or --offset {quote(inner.name)}=TIME; --on-ambiguous best leaves it here and marks it"
     if reason.move_ns is not None and not by_user:  # no --offset is right for a clock that was set in between
         moved = _calls(outer, inner, clock_map.then(ClockMap(reason.move_ns)), names, others)
-        hint = (
-            "--on-ambiguous best keeps all clocks, and marks them"
-            if moved is None or _check(moved)[1] is not None
-            else hint
-        )
+        hint = KEEP_CLOCKS if moved is None or _check(moved)[1] is not None else hint
     said = Contradiction(reason.verdict, (inner.index,), inner.name, reason.text, hint, by_user)
     return structs.replace(check, contradictions=(said,))
 

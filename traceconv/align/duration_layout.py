@@ -47,8 +47,6 @@ from traceconv.model.numbers import format_short
 from traceconv.model.trace import Trace
 from traceconv.model.track_table import NO_TRACK, Track, TrackId, TrackKind, Tracks
 
-# -- Lay the slices of a log without times along the slices of another input that they were matched to ---------------
-
 _SYNTHETIC = " (synthetic)"
 
 

@@ -24,8 +24,6 @@ from traceconv.align.wording import moves
 from traceconv.model.clocks import DRIFT_UNIT, FREE_DRIFT, Bend, ClockMap, Provenance, Step, Verdict
 from traceconv.model.columns import I32
 
-# -- Input and output of an estimator --------------------------------------------------------------------------------
-
 Array = npt.NDArray[Any]
 #: The most rivals that an estimate lists.
 MOST_RIVALS = 10

@@ -1,8 +1,7 @@
 """The estimators. Each relates two clocks by their events, or says why it cannot.
 
-To add one, write a class as `Estimator` describes and put it into `ESTIMATORS`. Their order is from the surest kind of
-evidence to the weakest. A relation that is roughly known narrows the search, which makes a weak but right answer
-certain.
+`estimate_pair` asks them from the surest kind of evidence to the weakest. A relation that is roughly known narrows the
+search, which makes a weak but right answer certain.
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
-from typing import Final, Protocol, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
@@ -56,8 +55,6 @@ from traceconv.align.sequences import align_sequences
 from traceconv.model.clocks import DRIFT_UNIT, FREE_DRIFT, ClockMap, Provenance, Step, Verdict
 from traceconv.model.numbers import earlier_or_later
 from traceconv.model.source_info import MARK_NS, Layer
-
-# -- The estimators. Each relates two clocks by their events, or says why it cannot ----------------------------------
 
 #: The most views of a recording (threads, runtimes, counters) that are tried, the surest first. Not tuned: real
 #: recordings have one to three.
@@ -154,88 +151,36 @@ def _pair(
     return pair_estimate(a, b, before.with_drift(align(before)), zeros, known)
 
 
-class Estimator(Protocol):
-    """Relates two clocks by their events.
-
-    Attributes:
-        method: the kind of evidence.
-        settles: the verdicts after which no later estimator is asked. If empty, none is asked once this one applies.
-        explains: decides which of several equally good answers is reported, such as refusals: that of the least number.
-    """
-
-    method: Method
-    settles: frozenset[Verdict]
-    explains: int
-
-    def applies(self, a: ClockInput, b: ClockInput) -> bool:
-        """Return whether both clocks have events to compare. Cheap; may be True where `estimate` returns None."""
-        ...
-
-    def estimate(self, a: ClockInput, b: ClockInput, known: ClockMap | None, names: NameMap) -> PairEstimate | None:
-        """Return the relation of two clocks, or a refusal with its reason; None if they have no events to compare.
-
-        Args:
-            a, b: the two clocks.
-            known: a rough map from a to b; None if there is none.
-            names: which names mean the same work.
-        """
-        ...
-
-
 # -- one recording, given twice ---------------------------------------------------------------------------------------
 
 
-class DuplicateEstimator:
-    """Recognises a recording that is given twice, maybe in two forms: equal times are one instant. See `Estimator`."""
-
-    method = Method.DUPLICATE
-    settles: frozenset[Verdict] = frozenset()
-    explains = 0
-
-    def applies(self, a: ClockInput, b: ClockInput) -> bool:
-        """Return whether both inputs hold the same events at the same times."""
-        return same_recording(a.trace, b.trace)
-
-    def estimate(self, a: ClockInput, b: ClockInput, known: ClockMap | None, names: NameMap) -> PairEstimate | None:
-        """Return the estimate that both are one clock; None for two different clocks, or without common times."""
-        form = a.trace.sources[0].form if b.trace.sources[0].form != a.trace.sources[0].form else None
-        if form is None:
-            if a.clock != b.clock:
-                return None
-            events, within = sum(len(table.ts) for _, table in a.trace.timed_tables()), 0
-            estimate = Estimate(self.method, Verdict.OK, f"all {events} events are equal, to the ns", matches=events)
-        else:
-            if not form.timed or any(len(spans(side.trace)) > 1 for side in (a, b)):
-                return None
-            marks, within = len(form.marks(a.trace) & form.marks(b.trace)), MARK_NS
-            estimate = Estimate(
-                self.method,
-                Verdict.OK,
-                f"both are forms of one recording: {marks} events are equal, to the microsecond",
-                matches=marks,
-            )
-        clock_map = ClockMap(0, within, (Step(self.method, Provenance.ESTIMATED),), rests_on=rests_on(a, b))
-        return PairEstimate(a, b, estimate, 0, 0, clock_map, within, known)
+def by_equality(a: ClockInput, b: ClockInput, known: ClockMap | None) -> PairEstimate | None:
+    """Return the estimate that both are one clock of one recording; None for two clocks, or without common times."""
+    form = a.trace.sources[0].form if b.trace.sources[0].form != a.trace.sources[0].form else None
+    if form is None:
+        if a.clock != b.clock:
+            return None
+        matches, within = sum(len(table.ts) for _, table in a.trace.timed_tables()), 0
+        reason = f"all {matches} events are equal, to the ns"
+    else:
+        if not form.timed or any(len(spans(side.trace)) > 1 for side in (a, b)):
+            return None
+        matches, within = len(form.marks(a.trace) & form.marks(b.trace)), MARK_NS
+        reason = f"both are forms of one recording: {matches} events are equal, to the microsecond"
+    estimate = Estimate(Method.DUPLICATE, Verdict.OK, reason, matches=matches)
+    clock_map = ClockMap(0, within, (Step(Method.DUPLICATE, Provenance.ESTIMATED),), rests_on=rests_on(a, b))
+    return PairEstimate(a, b, estimate, 0, 0, clock_map, within, known)
 
 
 # -- launches on a host, and the device work with the same correlation ids --------------------------------------------
 
 
-class LaunchEstimator:
-    """Compares launches and device work by correlation ids. If it is not certain, later estimators are asked, too."""
-
-    method = Method.LAUNCHES
-    settles = frozenset({Verdict.OK})
-    explains = 2
-
-    def applies(self, a: ClockInput, b: ClockInput) -> bool:
-        """Return whether the formats of both state how launches are recognised."""
-        return all(side.trace.sources[0].marks.launches is not None for side in (a, b))
-
-    def estimate(self, a: ClockInput, b: ClockInput, known: ClockMap | None, names: NameMap) -> PairEstimate | None:
-        """Return the estimate by launches in one trace of device work in the other one; either may be the host."""
-        found = in_both_orders(_by_launches, a, b, known)
-        return min(found, key=lambda pair: pair.estimate.verdict.refused, default=None)
+def by_launches(a: ClockInput, b: ClockInput, known: ClockMap | None) -> PairEstimate | None:
+    """Return the estimate by launches in one trace of device work in the other one; either may be the host."""
+    if any(side.trace.sources[0].marks.launches is None for side in (a, b)):
+        return None
+    found = in_both_orders(_by_launches, a, b, known)
+    return min(found, key=lambda pair: pair.estimate.verdict.refused, default=None)
 
 
 def _by_launches(host: ClockInput, device: ClockInput, known: ClockMap | None) -> list[PairEstimate]:
@@ -254,46 +199,27 @@ def _by_launches(host: ClockInput, device: ClockInput, known: ClockMap | None) -
 # -- slices of the same names: those of one trace lie inside those of the other one -----------------------------------
 
 
-class NamedEventEstimator:
-    """Compares named slices, those of one trace inside those of the other one. See `Estimator`."""
+def by_names(a: ClockInput, b: ClockInput, known: ClockMap | None, names: NameMap) -> PairEstimate | None:
+    """Return the estimate by the sequence of named slices; None without common names.
 
-    method = Method.SEQUENCE
-    settles = frozenset(verdict for verdict in Verdict if not verdict.refused)
-    explains = 1  # users understand names best
-
-    def applies(self, a: ClockInput, b: ClockInput) -> bool:
-        """Return whether both have slices."""
-        return bool(len(a.trace.slices.ts) and len(b.trace.slices.ts))
-
-    def estimate(self, a: ClockInput, b: ClockInput, known: ClockMap | None, names: NameMap) -> PairEstimate | None:
-        """Return the estimate by the sequence of named slices; None without common names.
-
-        The formats state which clock has the outer slices. If they do not, it is the one with the longer slices, and
-        durations must show that the others lie inside them.
-        """
-        views = shared_work(a.trace, a.clock, b.trace, b.clock, names)
-        if views is None:
-            return None
-        stated = stated_outer(a, b)
-        if stated is not None and Layer.DEVICE in (a.layer, b.layer):
-            return pair_estimate(
-                a,
-                b,
-                insufficient(
-                    self.method,
-                    (
-                        "both name the same work, but a device runs it later, not inside the calls; launch ids in "
-                        "both files would settle it"
-                    ),
-                ),
-                (0, 0),
-                known,
-            )
-        outer = stated or (a if _usual_length(views[0].events) >= _usual_length(views[1].events) else b)
-        if outer is a:
-            return _nested(a, b, views, known, inside=stated is not None)
-        back = known.inverse() if known else None
-        return swapped(_nested(b, a, (views[1], views[0]), back, inside=stated is not None))
+    The formats state which clock has the outer slices. If they do not, it is the one with the longer slices, and
+    durations must show that the others lie inside them.
+    """
+    views = shared_work(a.trace, a.clock, b.trace, b.clock, names)
+    if views is None:
+        return None
+    stated = stated_outer(a, b)
+    if stated is not None and Layer.DEVICE in (a.layer, b.layer):
+        reason = (
+            "both name the same work, but a device runs it later, not inside the calls; launch ids in both files would "
+            "settle it"
+        )
+        return pair_estimate(a, b, insufficient(Method.SEQUENCE, reason), (0, 0), known)
+    outer = stated or (a if _usual_length(views[0].events) >= _usual_length(views[1].events) else b)
+    if outer is a:
+        return _nested(a, b, views, known, inside=stated is not None)
+    back = known.inverse() if known else None
+    return swapped(_nested(b, a, (views[1], views[0]), back, inside=stated is not None))
 
 
 def _nested(
@@ -320,37 +246,25 @@ def _usual_length(events: Events) -> float:
 # -- busy times of one trace, and samples or counters of the other one ------------------------------------------------
 
 
-class ActivityEstimator:
-    """Compares busy times with samples or counters, then with the gaps around sampling interrupts. See `Estimator`."""
+def by_activity(a: ClockInput, b: ClockInput, known: ClockMap | None) -> PairEstimate | None:
+    """Return the first certain estimate of busy times with samples or counters; refused if two differ.
 
-    method = Method.ACTIVITY
-    settles = frozenset(verdict for verdict in Verdict if not verdict.refused)
-    explains = 3
-
-    def applies(self, a: ClockInput, b: ClockInput) -> bool:
-        """Return whether one clock has slices and the other one samples or counters."""
-        watched = (
-            len(one.trace.slices.ts) and (len(other.trace.samples.ts) or len(other.trace.counters.ts))
-            for one, other in ((a, b), (b, a))
-        )
-        return any(watched)
-
-    def estimate(self, a: ClockInput, b: ClockInput, known: ClockMap | None, names: NameMap) -> PairEstimate | None:
-        """Return the first certain estimate, else the best one; refused if two are certain of different offsets."""
-        found = in_both_orders(_by_activity, a, b, known)
-        certain = [pair for pair in found if not pair.estimate.verdict.refused]
-        middle = sum(a.span) // 2
-        for pair in certain:
-            apart = abs(pair.clock_map.at(middle) - certain[0].clock_map.at(middle))
-            if apart > 2 * (pair.bound_ns + certain[0].bound_ns):
-                estimate = Estimate(
-                    certain[0].estimate.method,
-                    Verdict.AMBIGUOUS,
-                    "two comparisons of the activity give different offsets, each with certainty",
-                )
-                return replace(certain[0], estimate=estimate)
-        best = certain[0] if certain else max(found, key=lambda pair: pair.estimate.margin, default=None)
-        return None if best is None else refused_unless_narrower(best, "the activity gives", "it")
+    Without a certain one the best is returned; None if there is nothing to compare.
+    """
+    watched = (len(side.trace.samples.ts) or len(side.trace.counters.ts) for side in (b, a))
+    if not any(len(side.trace.slices.ts) and seen for side, seen in zip((a, b), watched, strict=True)):
+        return None
+    found = in_both_orders(_by_activity, a, b, known)
+    certain = [pair for pair in found if not pair.estimate.verdict.refused]
+    middle = sum(a.span) // 2
+    for pair in certain:
+        apart = abs(pair.clock_map.at(middle) - certain[0].clock_map.at(middle))
+        if apart > 2 * (pair.bound_ns + certain[0].bound_ns):
+            reason = "two comparisons of the activity give different offsets, each with certainty"
+            estimate = Estimate(certain[0].estimate.method, Verdict.AMBIGUOUS, reason)
+            return replace(certain[0], estimate=estimate)
+    best = certain[0] if certain else max(found, key=lambda pair: pair.estimate.margin, default=None)
+    return None if best is None else refused_unless_narrower(best, "the activity gives", "it")
 
 
 def _by_activity(a: ClockInput, b: ClockInput, known: ClockMap | None) -> list[PairEstimate]:
@@ -450,28 +364,27 @@ def _near(sampled: SampledThreads, rough: Sequence[PairEstimate], *, certain: bo
 # -- all of them ------------------------------------------------------------------------------------------------------
 
 
-ESTIMATORS: Final[tuple[Estimator, ...]] = (
-    DuplicateEstimator(),
-    LaunchEstimator(),
-    NamedEventEstimator(),
-    ActivityEstimator(),
-)
-
-
 def estimate_pair(a: ClockInput, b: ClockInput, known: ClockMap | None, names: NameMap) -> PairEstimate | None:
-    """Return the estimate for two clocks; None if they have no events to compare.
+    """Return the relation of two clocks by their events, or a refusal with its reason; None without events to compare.
 
-    The arguments are those of `Estimator.estimate`.
+    Args:
+        a, b: the two clocks.
+        known: a rough map from a to b; None if there is none.
+        names: which names mean the same work.
     """
-    candidates: list[tuple[tuple[bool, bool, int], PairEstimate]] = []
-    for estimator in ESTIMATORS:
-        if not estimator.applies(a, b):
-            continue
-        pair = estimator.estimate(a, b, known, names)
-        if pair is not None:
-            # Accepted answers come first; of equal ones the one that explains most.
-            verdict = pair.estimate.verdict
-            candidates.append(((verdict.refused, verdict is not Verdict.OK, estimator.explains), pair))
-        if not estimator.settles or (pair is not None and pair.estimate.verdict in estimator.settles):
-            break
-    return min(candidates, key=lambda one: one[0], default=(None, None))[1]
+    if same_recording(a.trace, b.trace):
+        return by_equality(a, b, known)
+    launched = by_launches(a, b, known)
+    if launched is not None and launched.estimate.verdict is Verdict.OK:
+        return launched
+    have_slices = all(len(side.trace.slices.ts) for side in (a, b))
+    named = by_names(a, b, known, names) if have_slices else None
+    is_settled = named is not None and not named.estimate.verdict.refused
+    active = None if is_settled else by_activity(a, b, known)
+    # Users understand names best: of equally good answers they are reported.
+    found = [pair for pair in (named, launched, active) if pair is not None]
+    return min(found, key=lambda pair: _badness(pair.estimate.verdict), default=None)
+
+
+def _badness(verdict: Verdict) -> tuple[bool, bool]:
+    return verdict.refused, verdict is not Verdict.OK

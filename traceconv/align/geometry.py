@@ -24,8 +24,6 @@ from msgspec import Struct
 
 from traceconv.model.clocks import DRIFT_UNIT, ClockMap, Step, Verdict
 
-# -- The set of clock relations that constraints allow ---------------------------------------------------------------
-
 F64 = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]
 _FAR = 1e16

@@ -21,8 +21,6 @@ from traceconv.align.geometry import (
 )
 from traceconv.model.columns import I32
 
-# -- Matching of the events of two traces along a line between their clocks, and the bounds that follow from it ------
-
 NONE = -1
 #: Fewer pairs of one class than this say too little about where events of that class lie.
 _LEAST_OF_A_CLASS = 4

@@ -119,7 +119,7 @@ def _refuse_unrelated(inputs: Inputs, placed: Placed, policy: Policy) -> None:
     events = f", and their events do not determine the offset: {tried[0].reason}" if tried else ""
     raise UnrelatedClocks(
         f"{other.name} and {lost.name} have no common clock{events} ({other.name}: {target}; {lost.name}: {clock})",
-        hint=listed(tuple(filter(None, advice)), "; "),
+        hint=listed(filter(None, advice), "; "),
         pairs=placed.pairs,
         verdict=Verdict.UNVERIFIED.value if one_run else "",
     )

@@ -190,7 +190,7 @@ def _unknown_machines(traces: Sequence[Trace], constraints: Constraints) -> Iter
         if constraint.machine and named and constraint.machine not in named:
             text = (
                 f"--clock names the machine {constraint.machine}, but inputs name "
-                f"{listed(tuple(sorted(named)))} only: is the name right?"
+                f"{listed(sorted(named))} only: is the name right?"
             )
             yield (index, main_clock(traces[index], "--clock")), text
 
