@@ -461,8 +461,6 @@ def of_other_events(
     return False
 
 
-# -- Compare the events of each two clocks: to relate those that are not related well enough, and to check the others
-
 #: Clocks that are related within this bound, ns, are not compared: named events are not more exact.
 _WELL_KNOWN_NS = 20_000
 

@@ -110,9 +110,6 @@ _FAILED = "FAILED TO COMPILE"
 _PHASES = ["phase", "subgraph", "translate", "compile", "graph"]  # outer ones first
 
 
-# -- lines -------------------------------------------------------------------------------------------------------------
-
-
 class _Record(NamedTuple):
     """One message of the engine: the thread is a pthread handle in hex; args are module, function and file."""
 

@@ -165,9 +165,6 @@ def state_name(letters: str) -> str:
     return f"{name} (preempted)" if plain != letters else name
 
 
-# -- tracks ------------------------------------------------------------------------------------------------------------
-
-
 class _Thread(msgspec.Struct):
     """A thread, drawn or not; `spare` is a process track of its own, for a pid that becomes known later."""
 
