@@ -40,9 +40,6 @@ _FIT_AT_SEVERAL = "its events do not fit those of {} at this offset, but at seve
 _NEAR_NS = (50_000, _LEAST_CONTRADICTION_NS)
 
 
-# -- files ------------------------------------------------------------------------------------------------------------
-
-
 def contradiction(
     a: ClockInput, b: ClockInput, known: ClockMap, policy: Policy, earlier: PairEstimate | None
 ) -> tuple[PairEstimate | None, Warnings]:
@@ -52,52 +49,60 @@ def contradiction(
     not checked here.
 
     Args:
-        a, b: two clocks.
         known: the map from a to b by the files.
-        policy: which names mean the same work, and whether the user states that all inputs are of one run.
         earlier: the estimate for offsets near to that map, if there is one.
-
-    Returns:
-        The estimate, None if nothing is contradicted; and the warnings.
     """
     is_stated = known.verdict is Verdict.OK  # else it is assumed
     if known.by_user or (known.bound_ns is None and not is_stated):
         return None, ()
-    if is_stated and known.bound_ns is not None and _has_too_many_slices(a, b):
-        has_check_of_calls = stated_outer(a, b) is not None and Layer.DEVICE not in (a.layer, b.layer)
-        text = f"its clock was not checked against the events of {b.name}: there are more than {_MOST_SLICES} slices"
-        return None, () if has_check_of_calls else [(a.key, text)]
-    if is_stated and known.bound_ns is not None and _holds(a, b, known, policy.names):
-        return None, ()
-    allowed, estimate = _allowed_ns(known, a, b), earlier
-    if known.bound_ns is not None:
-        text = f"{_FIT_AT_SEVERAL.format(b.name)}: a clock is wrong, or they are of two runs"
-        warning = [(a.key, text)]
-        if known.bound_ns < _LEAST_CONTRADICTION_NS:
-            estimate = estimate_pair(a, b, replace(known, bound_ns=_LEAST_CONTRADICTION_NS), policy.names)
-        if estimate is None:
+    if is_stated and known.bound_ns is not None:
+        if _has_too_many_slices(a, b):
+            has_check_of_calls = stated_outer(a, b) is not None and Layer.DEVICE not in (a.layer, b.layer)
+            text = (
+                f"its clock was not checked against the events of {b.name}: there are more than {_MOST_SLICES} slices"
+            )
+            return None, () if has_check_of_calls else [(a.key, text)]
+        if _holds(a, b, known, policy.names):
             return None, ()
-        if estimate.estimate.verdict.refused:
-            # Nothing is certain near to the statement. Unless that is settled, look at all offsets.
-            by_names = estimate.estimate.method is Method.SEQUENCE
-            is_settled = estimate.estimate.verdict is not Verdict.INSUFFICIENT if by_names else is_stated
-            if is_settled:
-                elsewhere = is_stated and _names_fit_at_several(estimate) and not _fits(estimate, known, allowed)
-                return None, warning if elsewhere else ()
-            estimate = estimate_pair(a, b, None, policy.names)
-            if is_stated and estimate is not None and _names_fit_at_several(estimate):
-                return None, warning
+    allowed = _allowed_ns(known, a, b)
+    estimate, fits_elsewhere = _searched(a, b, known, policy.names, earlier, allowed)
+    if fits_elsewhere:
+        return None, [(a.key, f"{_FIT_AT_SEVERAL.format(b.name)}: a clock is wrong, or they are of two runs")]
     if estimate is None or not is_accepted(estimate.estimate, same_run=policy.same_run):
         return None, ()
-    # An assumption is moved without asking: named events must be very certain for that.
+    return estimate if _contradicts(estimate, known, allowed) else None, ()
+
+
+def _searched(
+    a: ClockInput, b: ClockInput, known: ClockMap, names: NameMap, earlier: PairEstimate | None, allowed: int
+) -> tuple[PairEstimate | None, bool]:
+    """Return the estimate near to what files say, or at any offset; and whether names fit at several others instead."""
+    if known.bound_ns is None:
+        return earlier, False
+    is_stated, estimate = known.verdict is Verdict.OK, earlier
+    if known.bound_ns < _LEAST_CONTRADICTION_NS:
+        estimate = estimate_pair(a, b, replace(known, bound_ns=_LEAST_CONTRADICTION_NS), names)
+    if estimate is None or not estimate.estimate.verdict.refused:
+        return estimate, False
+    # Nothing is certain near to the statement. Unless that is settled, look at all offsets.
     by_names = estimate.estimate.method is Method.SEQUENCE
-    if by_names and not is_stated and estimate.estimate.margin < 2 * LEAST_MARGIN:
-        return None, ()
-    least = allowed + estimate.bound_ns
-    if is_stated and not by_names and estimate.estimate.method is not Method.LAUNCHES:
+    is_settled = estimate.estimate.verdict is not Verdict.INSUFFICIENT if by_names else is_stated
+    if is_settled:
+        return None, is_stated and _names_fit_at_several(estimate) and not _fits(estimate, known, allowed)
+    estimate = estimate_pair(a, b, None, names)
+    return estimate, is_stated and estimate is not None and _names_fit_at_several(estimate)
+
+
+def _contradicts(pair: PairEstimate, known: ClockMap, allowed: int) -> bool:
+    """Return whether an accepted estimate is certain enough, and too far from what files say."""
+    is_stated, by_names = known.verdict is Verdict.OK, pair.estimate.method is Method.SEQUENCE
+    # An assumption is moved without asking: named events must be very certain for that.
+    if by_names and not is_stated and pair.estimate.margin < 2 * LEAST_MARGIN:
+        return False
+    least = allowed + pair.bound_ns
+    if is_stated and not by_names and pair.estimate.method is not Method.LAUNCHES:
         least = _CONTRADICTED_BOUNDS * least + _LEAST_CONTRADICTION_NS
-    apart = min(abs(estimate.clock_map.at(ts) - known.at(ts)) for ts in a.span)
-    return estimate if apart > least else None, ()
+    return min(abs(pair.clock_map.at(ts) - known.at(ts)) for ts in pair.a.span) > least
 
 
 def _holds(a: ClockInput, b: ClockInput, known: ClockMap, names: NameMap) -> bool:
@@ -227,9 +232,6 @@ def refuse_early_work(host: ClockInput, device: ClockInput, maps: tuple[ClockMap
         )
 
 
-# -- the user ---------------------------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True, slots=True)
 class Doubt:
     """An estimate that contradicts the user.
@@ -288,9 +290,7 @@ def doubted(inputs: Inputs, placed: Placed, policy: Policy) -> Placed:
     """Return the clocks with warnings for those of the user that events contradict, and bounds that contain the events.
 
     Args:
-        inputs: the clocks.
         placed: the clocks on trace time, with the earlier estimates; these pairs are not compared again.
-        policy: which names mean the same work.
     """
     maps, pairs = placed.maps, placed.pairs
     bounds: dict[Key, int | None] = {}
@@ -374,43 +374,46 @@ def _doubt(
         return None
     keys = a.key, b.key
     # An estimate near a wrong offset says nothing about other offsets.
-    known = [one for one in earlier if one.keys == keys and (one.known is None or is_accepted(one.estimate))]
+    known = [pair for pair in earlier if pair.keys == keys and (pair.known is None or is_accepted(pair.estimate))]
     estimate = known[0] if known else estimate_pair(a, b, None, names)
     if estimate is None:
         return None
-    instants = [one for one in instants if (one.one, one.other) == keys]
-    within = max((one.within_ns for one in instants), default=stated.bound_ns or 0)
+    instants = [instant for instant in instants if (instant.one, instant.other) == keys]
+    within = max((instant.within_ns for instant in instants), default=stated.bound_ns or 0)
     allowed = within + _resolutions(a, b)
     if estimate.estimate.verdict is not Verdict.OK:
         bounds = (replace(stated, bound_ns=max(stated.bound_ns or 0, within)) for within in _NEAR_NS)
         near = [pair for clock_map in bounds if (pair := estimate_pair(a, b, clock_map, names)) is not None]
         certain = [pair for pair in near if pair.estimate.verdict is Verdict.OK]
         if not certain:
-            if _names_fit_at_several(estimate):
-                return None if any(_fits(pair, stated, allowed) for pair in near) else Doubt(estimate, 0, 0, 0)
-            is_weak = (
-                estimate.estimate.verdict in (Verdict.AMBIGUOUS, Verdict.UNVERIFIED) and estimate.estimate.matches > 0
-            )
-            if not is_weak or _fits(estimate, stated, allowed):
-                return None
-            at_start, at_end = (estimate.clock_map.at(ts) - stated.at(ts) for ts in estimate.a.span)
-            allowed += estimate.clock_map.bound_ns or _LEAST_CONTRADICTION_NS
-            return Doubt(estimate, at_start, at_end, allowed, is_weak=True)
+            return _weak_doubt(estimate, near, stated, allowed)
         estimate = certain[0]
     if estimate.clock_map.bound_ns is None:
         return None
-    times = (min(one.ts for one in instants), max(one.ts for one in instants)) if instants else a.span
-    apart = [estimate.clock_map.at(ts) - stated.at(ts) for ts in times]
     allowed += estimate.clock_map.bound_ns
-    if not instants:
-        knots = [bend.at_ns for bend in estimate.clock_map.bends if a.span[0] < bend.at_ns < a.span[1]]
-        apart += [estimate.clock_map.at(ts) - stated.at(ts) for knot in knots for ts in (knot - 1, knot)]
+    times = [instant.ts for instant in instants]
+    knots = [bend.at_ns for bend in estimate.clock_map.bends if a.span[0] < bend.at_ns < a.span[1]]
+    sides = [ts for knot in knots for ts in (knot - 1, knot)]
+    compared = (min(times), max(times)) if times else (*a.span, *sides)
+    apart = [estimate.clock_map.at(ts) - stated.at(ts) for ts in compared]
     farthest = max(apart, key=abs)
     if abs(farthest) > allowed:
         return Doubt(estimate, apart[0], apart[1], allowed)
     # What says which clock it is, or what is read at an instant, may be more exact than events are.
     by_number = any(side.offset is not None or side.correction.steps for side in (a, b))
     return Doubt(estimate, farthest, farthest, allowed, agrees=True) if by_number else None
+
+
+def _weak_doubt(pair: PairEstimate, near: Sequence[PairEstimate], stated: ClockMap, allowed: int) -> Doubt | None:
+    """Return the doubt by events that are certain nowhere; None if they fit what the user states, or fit too little."""
+    if _names_fit_at_several(pair):
+        return None if any(_fits(found, stated, allowed) for found in near) else Doubt(pair, 0, 0, 0)
+    is_weak = pair.estimate.verdict in (Verdict.AMBIGUOUS, Verdict.UNVERIFIED) and pair.estimate.matches > 0
+    if not is_weak or _fits(pair, stated, allowed):
+        return None
+    at_start, at_end = (pair.clock_map.at(ts) - stated.at(ts) for ts in pair.a.span)
+    allowed += pair.clock_map.bound_ns or _LEAST_CONTRADICTION_NS
+    return Doubt(pair, at_start, at_end, allowed, is_weak=True)
 
 
 def contradicts_anchor(pair: PairEstimate, instants: Sequence[Instant]) -> bool:
@@ -420,9 +423,6 @@ def contradicts_anchor(pair: PairEstimate, instants: Sequence[Instant]) -> bool:
         for one in instants
         if (one.one, one.other) == pair.keys
     )
-
-
-# -- recordings of different events -----------------------------------------------------------------------------------
 
 
 def of_one_tool(one: ClockInput, other: ClockInput) -> bool:

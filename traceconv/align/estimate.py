@@ -75,6 +75,10 @@ class Events:
         """The first start and the last end, ns from zero."""
         return float(self.start[0]), float(np.max(self.end))
 
+    def scaled(self, rate: float) -> Events:
+        """Return them on a clock that runs slower by this ratio."""
+        return replace(self, start=self.start / rate, dur=self.dur / rate)
+
 
 def some_of(rows: Array, most: int) -> Array:
     """Return the rows, or as many of them at random as `most` allows, in order.
@@ -101,6 +105,10 @@ class Samples:
     busy: Array
     zero_ns: int
 
+    def scaled(self, rate: float) -> Samples:
+        """Return them on a clock that runs slower by this ratio."""
+        return replace(self, t=self.t / rate)
+
 
 @dataclass(frozen=True, slots=True)
 class Bins:
@@ -115,6 +123,10 @@ class Bins:
     edge: F64
     amount: F64
     zero_ns: int
+
+    def scaled(self, rate: float) -> Bins:
+        """Return them on a clock that runs slower by this ratio."""
+        return replace(self, edge=self.edge / rate)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
-from typing import TypeVar
 
 import numpy as np
 
@@ -48,8 +47,7 @@ from traceconv.align.features import (
 )
 from traceconv.align.geometry import Chain, Line, Region
 from traceconv.align.inputs import ClockInput, same_recording
-from traceconv.align.launches import Launches, align_launches, launches_of
-from traceconv.align.matching import ThreadStretches
+from traceconv.align.launches import align_launches, launches_of
 from traceconv.align.sampling_gaps import align_interruptions
 from traceconv.align.sequences import align_sequences
 from traceconv.model.clocks import DRIFT_UNIT, FREE_DRIFT, ClockMap, Provenance, Step, Verdict
@@ -69,11 +67,6 @@ _CERTAIN_NS = 150_000
 #: And of one that is not certain, ns: at 4 kHz, offsets a quarter of a millisecond apart look the same.
 _AROUND_NS = 400_000
 
-_Timed = TypeVar("_Timed", Events, Samples, Bins, Launches, ThreadStretches)
-
-
-# -- what is known beforehand -----------------------------------------------------------------------------------------
-
 
 @dataclass(frozen=True, slots=True)
 class Known:
@@ -84,7 +77,7 @@ class Known:
     answers y' = x + o' + d' * (x - x0). So y = x + (1 + d) * o' + d * x0 + (d + (1 + d) * d') * (x - x0).
 
     Attributes:
-        prior: the possible offsets and drifts of the times that `without_drift` returns.
+        prior: the possible offsets and drifts of the times of clock y, divided by `rate`.
         drift: by how much clock y runs faster than clock x, as a ratio.
     """
 
@@ -109,35 +102,25 @@ class Known:
         offsets = [(known.at(ts) - zeros[1]) / (1 + drift) - (ts - zeros[0]) for ts in times]
         return cls(Prior(min(offsets) - known.bound_ns, max(offsets) + known.bound_ns, FREE_DRIFT), drift)
 
-    def without_drift(self, timed: _Timed) -> _Timed:
-        """Return events of clock y with the times that they would have without the known drift."""
-        rate = 1 + self.drift
-        if not self.drift:
-            return timed
-        if isinstance(timed, Events):
-            return replace(timed, start=timed.start / rate, dur=timed.dur / rate)
-        if isinstance(timed, Samples):
-            return replace(timed, t=timed.t / rate)
-        if isinstance(timed, Bins):
-            return replace(timed, edge=timed.edge / rate)
-        if isinstance(timed, ThreadStretches):
-            return replace(timed, calls=self.without_drift(timed.calls))
-        return replace(timed, begin=timed.begin / rate, end=timed.end / rate)
+    @property
+    def rate(self) -> float:
+        """What times of clock y are divided by, to take the known drift out."""
+        return 1 + self.drift
 
     def with_drift(self, estimate: Estimate) -> Estimate:
         """Return the estimate for clock y, from the one for its times without drift."""
         if not self.drift:
             return estimate
-        rate, moved, landscape = 1 + self.drift, self.drift * estimate.line.x0, estimate.landscape
+        moved, landscape = self.drift * estimate.line.x0, estimate.landscape
         return replace(
             estimate,
             chain=Chain(tuple(map(self._line, estimate.chain.lines))),
-            rivals=tuple(Rival(rate * rival.offset_ns + moved, rival.score) for rival in estimate.rivals),
-            landscape=landscape and (rate * landscape[0] + moved, landscape[1]),
+            rivals=tuple(Rival(self.rate * rival.offset_ns + moved, rival.score) for rival in estimate.rivals),
+            landscape=landscape and (self.rate * landscape[0] + moved, landscape[1]),
         )
 
     def _line(self, line: Line) -> Line:
-        rate, old = 1 + self.drift, line.region
+        rate, old = self.rate, line.region
         region = old and Region(old.x0, rate * old.offsets + self.drift * old.x0, self.drift + rate * old.drifts)
         offset, drift = rate * line.offset + self.drift * line.x0, self.drift + rate * line.drift
         return replace(line, offset=offset, drift=drift, region=region)
@@ -149,9 +132,6 @@ def _pair(
     """Return the estimate for two clocks, with the known drift taken out before and put back after the comparison."""
     before = Known.of(known, common_times(a, b, known), zeros)
     return pair_estimate(a, b, before.with_drift(align(before)), zeros, known)
-
-
-# -- one recording, given twice ---------------------------------------------------------------------------------------
 
 
 def by_equality(a: ClockInput, b: ClockInput, known: ClockMap | None) -> PairEstimate | None:
@@ -190,7 +170,7 @@ def _by_launches(host: ClockInput, device: ClockInput, known: ClockMap | None) -
         return []
 
     def align(before: Known) -> Estimate:
-        return align_launches(before.without_drift(launches), before.prior)
+        return align_launches(launches.scaled(before.rate), before.prior)
 
     pair = _pair(host, device, (launches.zero_x, launches.zero_y), known, align)
     return [refused_unless_narrower(pair, "launches give", "them")]
@@ -226,14 +206,14 @@ def _nested(
     a: ClockInput, b: ClockInput, views: tuple[SharedWork, SharedWork], known: ClockMap | None, *, inside: bool
 ) -> PairEstimate:
     """Return the estimate for slices of b inside slices of a."""
-    one, other = (view.events for view in views)
+    outer, inner = (view.events for view in views)
     nest = nested_work(a.trace, b.trace, views)
 
     def align(before: Known) -> Estimate:
-        calls = nest and before.without_drift(nest)
-        return align_sequences(one, before.without_drift(other), before.prior, calls, inside=inside)
+        calls = nest and nest.scaled(before.rate)
+        return align_sequences(outer, inner.scaled(before.rate), before.prior, calls, inside=inside)
 
-    pair = _pair(a, b, (one.zero_ns, other.zero_ns), known, align)
+    pair = _pair(a, b, (outer.zero_ns, inner.zero_ns), known, align)
     matched = pair.estimate.pairs
     return pair if matched is None else replace(pair, rows=(views[0].rows[matched[0]], views[1].rows[matched[1]]))
 
@@ -303,8 +283,8 @@ def _unless_set(pair: PairEstimate, slices: Events, views: Sequence[Samples]) ->
 def _compared(slices: Events, activity: Samples | Bins, before: Known) -> Estimate:
     """Return the estimate for slices and one view."""
     if isinstance(activity, Samples):
-        return align_samples(slices, before.without_drift(activity), before.prior)
-    return align_bins(slices, before.without_drift(activity), before.prior)
+        return align_samples(slices, activity.scaled(before.rate), before.prior)
+    return align_bins(slices, activity.scaled(before.rate), before.prior)
 
 
 def _by_gaps(a: ClockInput, b: ClockInput, known: ClockMap | None, rough: Sequence[PairEstimate]) -> list[PairEstimate]:
@@ -359,9 +339,6 @@ def _near(sampled: SampledThreads, rough: Sequence[PairEstimate], *, certain: bo
             high = max(high, last)
         windows.append((low, high))
     return windows
-
-
-# -- all of them ------------------------------------------------------------------------------------------------------
 
 
 def estimate_pair(a: ClockInput, b: ClockInput, known: ClockMap | None, names: NameMap) -> PairEstimate | None:

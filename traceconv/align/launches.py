@@ -136,6 +136,10 @@ class Launches:
     def __len__(self) -> int:
         return len(self.launch)
 
+    def scaled(self, rate: float) -> Launches:
+        """Return them with the work on a clock that runs slower by this ratio."""
+        return replace(self, begin=self.begin / rate, end=self.end / rate)
+
     def constraints(self, kept: Array) -> LinearConstraints:
         """Return the constraints of launches and waits; printed times are cut to their resolution."""
         launch, waits = self.launch[kept], kept[self.waited]

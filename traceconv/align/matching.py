@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -265,6 +265,10 @@ class ThreadStretches:
     threads: tuple[Stretches, ...]
     calls: Events
     quantum_ns: float
+
+    def scaled(self, rate: float) -> ThreadStretches:
+        """Return them with the calls on a clock that runs slower by this ratio."""
+        return replace(self, calls=self.calls.scaled(rate))
 
 
 @dataclass(frozen=True, slots=True)
