@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ from click.testing import CliRunner
 from tests.align.test_contradictions import EPOCH_NS, OWN, QUARTER_NS, made, snap, view
 from tests.golden import ROOT
 from traceconv.align import Alignment, align, comparison
-from traceconv.api import estimate
+from traceconv.api import estimate, read
 from traceconv.cli import cli
 from traceconv.errors import InconsistentClocks
 from traceconv.model.clocks import REALTIME, LocalTime
@@ -22,6 +22,7 @@ from traceconv.model.trace import Trace
 
 KINETO = ROOT / "pytorch-kineto" / "torch-convnet-process" / "input.json"
 ONEDNN = ROOT / "onednn-verbose" / "torch-convnet-process" / "input.log"
+PERF = ROOT / "perf-script" / "torch-convnet-process" / "input.txt"
 
 
 def copied(trace: Trace, count: int) -> list[Trace]:
@@ -91,6 +92,16 @@ def test_copies_that_files_put_at_different_times_are_compared(apart_ns: int, mo
     with suppress(InconsistentClocks):
         align([one, moved.with_tables(sources=other.sources)])
     assert [len(each) for each in found] == [0 if apart_ns else 1]
+
+
+@pytest.mark.parametrize("apart_ns", [0, 40_000_000])
+def test_copies_of_samples_that_files_put_at_different_times_are_refused(apart_ns: int) -> None:
+    perf = read(PERF)
+    clocks = [OWN if clock == perf.snapshots[0].clock else clock for clock in perf.clocks]
+    one, other = copied(perf.with_tables(clocks=clocks, snapshots=[snap(EPOCH_NS, 5_000)]), 2)
+    assert not len(one.slices.ts)
+    with pytest.raises(InconsistentClocks, match="40 ms") if apart_ns else nullcontext():
+        align([one, other.with_tables(snapshots=[snap(EPOCH_NS + apart_ns, 5_000)])])
 
 
 def test_files_of_other_content_are_compared(monkeypatch: pytest.MonkeyPatch) -> None:

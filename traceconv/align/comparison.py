@@ -108,8 +108,11 @@ def _contradicts(pair: PairEstimate, known: ClockMap, allowed: int) -> bool:
 def _holds(a: ClockInput, b: ClockInput, known: ClockMap, names: NameMap) -> bool:
     """Return whether events show at once that what files state of two clocks holds, or cannot tell more than that.
 
-    Samples and counters tell the offset less exactly than estimates near to a statement are searched.
+    Samples and counters tell the offset less exactly than estimates near to a statement are searched. Equal times of
+    one recording that is given twice tell it exactly.
     """
+    if same_recording(a.trace, b.trace):
+        return False
     if not (len(a.trace.slices.ts) and len(b.trace.slices.ts)):
         return True
     outer = stated_outer(a, b)
