@@ -236,6 +236,15 @@ def test_clocks_that_are_stated_to_be_equal_are_contradicted_beyond_what_events_
     assert abs(parse_duration(moved) - late_ns) < 5_000
 
 
+@pytest.mark.parametrize("late_ns", [-100_000, -60_000, -50_000, 50_000, 100_000])
+def test_a_recorded_log_is_refused_a_little_beyond_what_files_state(late_ns: int) -> None:
+    """All of its calls lie in operators, with room around them, also where its clock is wrong."""
+    one, other = (load(file) for file in truth()["short_torch_steady_10"].values())
+    assert align([one, other]).receipt[1].verdict == "ok"
+    with pytest.raises(InconsistentClocks, match="events fit only if"):
+        align([one, other.with_tables(slices=replace(other.slices, ts=other.slices.ts + late_ns))])
+
+
 def based(off_ns: int) -> list[Trace]:
     """Three views of a run: two say what their times count from, but not how well, the second wrongly."""
     work = made()

@@ -165,7 +165,7 @@ class Check(Struct, frozen=True):
         if self.alone and not self.checked:
             return f"{self.alone} calls in {listed(self.files, ' and ')}: too few that operators could hold to check"
         worst = f", by up to {format_time(self.after.worst_ns)}"
-        fault: str = ": a fault of the recording, not of the alignment" if self.after.count else ""
+        fault = ": a fault of the recording, not of the alignment" if self.after.count else ""
         rest = fault if self.in_one_file else self._of_alignment()
         outside = f", and {self.alone} more where no operator was recorded" if self.alone else ""
         worst = f"{worst} ({self.after.place})" if self.after.count else ""
@@ -176,10 +176,10 @@ class Check(Struct, frozen=True):
 
     def _of_alignment(self) -> str:
         """Return the end of the line for two files: how many pairs are beyond the limit, and how it was before."""
-        beyond: str = ""
+        beyond = ""
         if self.exceeds:
             beyond = f"; {self.beyond} of them by more than the possible {format_time(self.limit.bound_ns or 0)}"
-        before: str = "; not known before the correction" if self.rule in (Rule.INSIDE, Rule.LAUNCH) else ""
+        before = "; not known before the correction" if self.rule in (Rule.INSIDE, Rule.LAUNCH) else ""
         if self.before is not None:
             worst = f", by up to {format_time(self.before.worst_ns)}" if self.before.count else ""
             before = f"; before the correction: {self.before.count}{worst}"
@@ -187,9 +187,8 @@ class Check(Struct, frozen=True):
 
     def _of_ranks(self) -> str:
         """Return the line for collectives."""
-        ranks = f"{listed(self.ranks[:-1])} and {self.ranks[-1]}"
-        ranks = f"ranks {ranks}"
-        shown_ranks = ranks if len(self.ranks) <= _MOST_LISTED else f"{len(self.ranks)} ranks"
+        few = len(self.ranks) <= _MOST_LISTED
+        shown_ranks = f"ranks {listed(self.ranks[:-1])} and {self.ranks[-1]}" if few else f"{len(self.ranks)} ranks"
         if not self.checked:
             return (
                 f"none of {self.alone} records of collectives of {shown_ranks} was checked: none has a "
@@ -254,7 +253,7 @@ class Causality(Struct, frozen=True):
             return []
         total = f"{self.violations} out of order" if self.violations else "all in order"
         head = f"causality: {listed(sizes, ' and ')} checked, {total}" if sizes else "causality: nothing was checked"
-        return [str(head), *(f"  {check.describe()}" for check in lines)]
+        return [head, *(f"  {check.describe()}" for check in lines)]
 
     def as_json(self) -> list[dict[str, Any]]:
         """Return the members of all checks in the report."""

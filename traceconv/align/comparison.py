@@ -62,7 +62,7 @@ def contradiction(
                 f"its clock was not checked against the events of {b.name}: there are more than {_MOST_SLICES} slices"
             )
             return None, () if has_check_of_calls else [(a.key, text)]
-        if _holds(a, b, known, policy.names):
+        if _tell_no_more(a, b):
             return None, ()
     allowed = _allowed_ns(known, a, b)
     estimate, fits_elsewhere = _searched(a, b, known, policy.names, earlier, allowed)
@@ -105,23 +105,14 @@ def _contradicts(pair: PairEstimate, known: ClockMap, allowed: int) -> bool:
     return min(abs(pair.clock_map.at(ts) - known.at(ts)) for ts in pair.a.span) > least
 
 
-def _holds(a: ClockInput, b: ClockInput, known: ClockMap, names: NameMap) -> bool:
-    """Return whether events show at once that what files state of two clocks holds, or cannot tell more than that.
+def _tell_no_more(a: ClockInput, b: ClockInput) -> bool:
+    """Return whether events of two clocks cannot contradict what files state of them.
 
-    Samples and counters tell the offset less exactly than estimates near to a statement are searched. Equal times of
-    one recording that is given twice tell it exactly.
+    Near to a statement, samples and counters are searched less far than an estimate by them would have to be from it.
+    Equal times of one recording that is given twice tell the offset exactly.
     """
-    if same_recording(a.trace, b.trace):
-        return False
-    if not (len(a.trace.slices.ts) and len(b.trace.slices.ts)):
-        return True
-    outer = stated_outer(a, b)
-    if outer is None or Layer.DEVICE in (a.layer, b.layer):
-        return False
-    from traceconv.align.containment import all_calls_fit
-
-    inner, clock_map = (a, known) if outer is b else (b, known.inverse())
-    return all_calls_fit(outer, inner, clock_map, names)
+    have_slices = len(a.trace.slices.ts) and len(b.trace.slices.ts)
+    return not have_slices and not same_recording(a.trace, b.trace)
 
 
 def _has_too_many_slices(a: ClockInput, b: ClockInput) -> bool:

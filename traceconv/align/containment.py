@@ -155,24 +155,6 @@ def _check_of_pair(outer: ClockInput, inner: ClockInput, alignment: Alignment, n
     return structs.replace(check, contradictions=(said,))
 
 
-def all_calls_fit(outer: ClockInput, inner: ClockInput, clock_map: ClockMap, names: NameMap) -> bool:
-    """Return whether all calls lie in operators within the bound that files state, and nothing else speaks against it.
-
-    Args:
-        outer, inner: the clocks of the operators and of the calls.
-        clock_map: the map from the inner to the outer one.
-        names: which names mean the same work.
-    """
-    calls = _calls(outer, inner, clock_map, names, np.empty(0, np.int64))
-    if calls is None:
-        return False
-    calls = replace(calls, within=calls.within - _STICKING_OUT_NS)
-    check, reason = _check(calls)
-    return (
-        bool(check.checked) and reason is None and bool((sticking_out(calls.nest, calls.calls) <= calls.within).all())
-    )
-
-
 def _calls(outer: ClockInput, inner: ClockInput, clock_map: ClockMap, names: NameMap, others: Array) -> _Calls | None:
     """Return the common work of two clocks, by the map from the inner to the outer one; None without any."""
     outer, inner, taken = _in_windows(outer, inner, clock_map)
