@@ -921,7 +921,7 @@ def test_a_wrong_word_gets_a_suggestion(arguments: tuple[object, ...], hint: str
     ("arguments", "what", "command"),
     [
         (["merge"], "missing argument 'FILES...'", "traceconv merge"),
-        (["merge", "a.json", "--nope"], "no such option '--nope'", "traceconv merge"),
+        (["merge", "a.json", "--nope"], "no such option", "traceconv merge"),  # the rest is click's, by version
         (["report", "a.json", "--section", "nope"], "invalid value for '--section': 'nope' is not", "traceconv report"),
         (["convert", "a.json", "b.json"], "got unexpected extra argument (b.json)", "traceconv convert"),
     ],

@@ -26,7 +26,7 @@ from traceconv.model.trace import Trace, take
 
 WALL, NOW = replace(REALTIME, machine="here"), 1_790_000_000_000_000_000
 MS = 1_000_000
-CHAIN, STEADY = "chain_torch", "short_torch_steady_10"
+CHAIN, STEADY, SHORT = "chain_torch", "short_torch_steady_10", "short_torch_lstm_10"
 
 
 def recorded(name: str) -> list[Trace]:
@@ -62,8 +62,8 @@ def test_calls_lie_in_operators_on_right_clocks(name: str) -> None:
 
 @pytest.mark.parametrize("by_ns", [-17 * MS, -2 * MS, 2 * MS, 7 * MS])
 def test_a_log_that_fits_elsewhere_is_not_believed(by_ns: int) -> None:
-    """Ten iterations that hardly vary fit in several places, and may be of two runs."""
-    one, other = recorded(STEADY)
+    """Ten short iterations fit in several places, and may be of two runs."""
+    one, other = recorded(SHORT)
     traces = [one, moved(other, by_ns)]
     checks, alignment = checked(traces)
     (said,) = checks[0].contradictions
@@ -84,8 +84,8 @@ def test_a_log_that_fits_elsewhere_is_not_believed(by_ns: int) -> None:
 @pytest.mark.parametrize("placed", [0, 1])
 def test_an_option_for_either_file_silences_no_check(placed: int) -> None:
     """The user decides: nothing is refused, but the verdict and the bound are not those of clocks that are right."""
-    one, other = recorded(STEADY)
-    traces = [one, moved(other, 2 * MS)]
+    one, other = recorded(SHORT)
+    traces = [one, moved(other, 3 * MS, from_share=0.5)]
     checks, alignment = checked(traces, {placed: 0})
     (said,) = checks[0].contradictions
     assert (said.verdict, said.by_user) == (Verdict.UNVERIFIED, True)

@@ -21,7 +21,7 @@ import traceconv
 from tests.align.pairs import trace_of
 from tests.align.test_causality import gpu_files
 from tests.align.test_constraint_parser import BOOT, LOCAL, MONOTONIC, TIME_OF_DAY, UNIX, perf, trace
-from tests.align.test_containment import CHAIN, STEADY, recorded
+from tests.align.test_containment import CHAIN, SHORT, recorded
 from tests.align.test_containment import moved as later
 from tests.align.test_contradictions import EPOCH_NS, OWN, made, snap, view
 from tests.align.test_hosts import profile
@@ -153,7 +153,7 @@ def of_hosts(name: str) -> Callable[[], Case]:
 
 def wrong_log() -> Case:
     """The clock that a log states is 2 ms off, by the operators that its calls lie in."""
-    one, other = recorded(STEADY)
+    one, other = recorded(SHORT)
     (true,), (its,) = (maps.values() for maps in align([one, other]).maps)
     said = {"--anchor or --offset": "--offset", "TIME": "-2ms~20us"}
     return Case([one, later(other, 2 * MS)], (true.at, lambda ts: its.at(ts - 2 * MS)), open=said)

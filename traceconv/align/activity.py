@@ -320,6 +320,8 @@ _LEAST_CONTRAST = 0.3
 #: The least standard deviation of what one sample or delta says, nats. Not tuned: less than the 1.0 of named
 #: events, as most samples fit anywhere, and not 0, as labels are wrong in clusters.
 _SPREAD_OF_ONE = 0.3
+# The digits of correlations that count: far more than they tell, and fewer than Fourier transforms keep.
+_DIGITS = 9
 # The number of best offsets for which the drift is searched, too. Not tuned: it takes as long as many offsets.
 _REFINED = 4
 _MOST_RIVALS = 12  # The number of best offsets that may be rivals. Not tuned: the first ones decide.
@@ -464,7 +466,11 @@ def _align(evidence: Evidence, prior: Prior) -> Estimate:
 
 
 def _places(evidence: Evidence, offsets: F64, heights: F64, prior: Prior) -> list[_Place]:
-    """Return the offsets with the best coarse fit, refined, the best first."""
+    """Return the offsets with the best coarse fit, refined, the best first.
+
+    What differs by the rounding of Fourier transforms only is equal: libraries of them round differently.
+    """
+    heights = np.rint(heights / (np.max(np.abs(heights), initial=0.0) or 1.0) * 10.0**_DIGITS)
     padded = np.pad(heights, 2, constant_values=-np.inf)
     around = np.max(np.lib.stride_tricks.sliding_window_view(padded, 5), axis=1)
     tops = np.flatnonzero(heights >= around)

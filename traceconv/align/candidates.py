@@ -497,7 +497,10 @@ def _counted(a: Events, b: Events, width: float) -> tuple[Array, F64]:
 
 
 def _transformed(a: Events, b: Events, width: float) -> tuple[Array, F64]:
-    """Return all possible lags, in bins, and how many events of a kind coincide at each, by Fourier transforms."""
+    """Return all possible lags, in bins, and how many events of a kind coincide at each, by Fourier transforms.
+
+    The counts are whole, so that equal ones stay equal whatever the library of the transforms rounds.
+    """
     bins_a, bins_b = _bins(a, width), _bins(b, width)
     size_a, size_b = int(bins_a[-1]) + 1, int(bins_b[-1]) + 1
     size = 1 << (size_a + size_b).bit_length()
@@ -508,7 +511,7 @@ def _transformed(a: Events, b: Events, width: float) -> tuple[Array, F64]:
             spectrum_a = np.fft.rfft(np.bincount(of_a, minlength=size))
             total += np.fft.rfft(np.bincount(of_b, minlength=size)) * np.conj(spectrum_a)
     lags = np.arange(-size_a + 1, size_b)
-    return lags, np.fft.irfft(total, size)[lags]
+    return lags, np.rint(np.fft.irfft(total, size)[lags])
 
 
 def _chunks_within(chunk: Chunk, prior: Prior) -> tuple[Events, Events]:

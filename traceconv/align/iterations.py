@@ -107,7 +107,7 @@ def _repetition(classes: Array, at: Array) -> tuple[F64, F64]:
     for number in np.flatnonzero(counts > 2).tolist():
         power += np.abs(np.fft.rfft(np.bincount(at[classes == number], minlength=size))) ** 2
         chance += (counts[number] / length) ** 2
-    same: F64 = np.fft.irfft(power, size)[:length]
+    same: F64 = np.rint(np.fft.irfft(power, size)[:length])
     expected: F64 = chance * (length - np.arange(length, dtype=np.float64))
     return same, expected
 
