@@ -35,8 +35,8 @@ DATA = Path(__file__).parent / "data" / "numbers"
 OWN_WAY = {
     "model/numbers.py": ("int", "float", "Decimal"),
     "families/chrome/events.py": ("int",),  # the same for each event of a million
-    "families/nvprof/activities.py": ("int",),  # a list of our own
     "families/deepsparse/analysis.py": ("Decimal",),  # a pattern bounds it; infinities and NaN are read and counted
+    "families/common/cupti.py": ("int",),  # a list of our own
     "families/common/report_csv.py": ("reader",),
     "families/common/text_lines.py": ("reader",),
     "io/spill.py": ("int",),  # files of the kernel

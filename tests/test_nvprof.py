@@ -15,11 +15,9 @@ import pytest
 from tests.make_nvprof import ASSUMED, EPOCH, PID, PREFIX, SCHEMA, THREAD, Profile, make, vector_add
 from traceconv.api import read
 from traceconv.errors import MalformedInput, TraceconvError
-from traceconv.families.nvprof import activities as cbids
-from traceconv.families.nvprof.activities import DAMAGED
-from traceconv.families.nvprof.console import MOVED_START
-from traceconv.families.nvprof.printed import cells_of, header_of, time_ns, value_of
-from traceconv.families.nvprof.work import metric_value
+from traceconv.families.common.cupti import DRIVER_CALLS, RUNTIME_CALLS
+from traceconv.families.nvprof.activities import DAMAGED, metric_value
+from traceconv.families.nvprof.console import MOVED_START, cells_of, header_of, time_ns, value_of
 from traceconv.families.registry import identify
 from traceconv.io.source import Source
 from traceconv.io.sqlite import quoted
@@ -154,7 +152,7 @@ def test_the_names_of_calls_are_at_their_numbers() -> None:
         311: "cudaGraphLaunch",
         336: "cudaGetFuncBySymbol",
     }
-    assert {number: cbids.RUNTIME[number] for number in known} == known
+    assert {number: RUNTIME_CALLS[number] for number in known} == known
     driver = {
         1: "cuInit",
         3: "cuDeviceGet",
@@ -163,8 +161,8 @@ def test_the_names_of_calls_are_at_their_numbers() -> None:
         307: "cuLaunchKernel",
         514: "cuGraphLaunch",
     }
-    assert {number: cbids.DRIVER[number] for number in driver} == driver
-    assert cbids.RUNTIME[ASSUMED["cbid cudaMemset"]] == "cudaMemset"
+    assert {number: DRIVER_CALLS[number] for number in driver} == driver
+    assert RUNTIME_CALLS[ASSUMED["cbid cudaMemset"]] == "cudaMemset"
 
 
 ODD = (None, -1, 0, 2**63 - 1, -(2**63), 1.5, float("inf"), "text", "", b"", b"\xff" * 7, 2**32, EPOCH)
@@ -303,7 +301,7 @@ def test_names_in_csv_with_commas_and_quotes() -> None:
     header = header_of('"Start","Duration","Name","Correlation_ID"')
     assert header is not None
     assert cells_of('1.0,2.0,"f<int, "a","b">(x, y)",7', header) == ["1.0", "2.0", 'f<int, "a","b">(x, y)', "7"]
-    assert cells_of("1.0,2.0", header) is None
+    assert cells_of("1.0,2.0", header) == ["1.0", "2.0"]
 
 
 @pytest.mark.parametrize("case", ["both-traces", "csv-imported", "summary", "metrics"])

@@ -1,4 +1,4 @@
-"""The tables and tracks of a database of nvprof: columns by name, times checked, damage and losses counted.
+"""The tables and tracks of a database of nvprof, and its rare tables: times checked, damage and losses counted.
 
 nvprof creates every table up front, and each release adds some tables and columns. So a table or column may be absent
 in an older file; an absent column reads as NULL. Nothing is taken from what a type is declared to be: SQLite stores any
@@ -7,16 +7,17 @@ value in any column, so what is not a number where numbers are wanted reads as N
 
 from __future__ import annotations
 
+import math
 import struct
 from collections.abc import Iterator, Sequence
 from functools import cache
-from typing import Any, ClassVar, Final, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from traceconv.errors import InputError
 from traceconv.families.common import cupti as _cupti
-from traceconv.families.common.sqlite_tables import PORTION, Row, Spans, Tables, whole
+from traceconv.families.common.sqlite_tables import IDS_END, PORTION, Row, Spans, Tables, whole
 from traceconv.io.shown import Counted
 from traceconv.io.sqlite import Database, Kind, as_text, quoted
 from traceconv.model.builder import Builder
@@ -44,6 +45,8 @@ ODD_VALUE = lost(
     "nvprof.odd_value",
     "a column of numbers or bytes holds another value: it was left out, the rest of the row was read",
 )
+
+UNKNOWN_SENSOR = lost("nvprof.unknown_sensor", "a row of ENVIRONMENT is of an unknown kind: left out")
 
 PREFIX = "CUPTI_ACTIVITY_KIND_"
 #: Columns of kernels that are shown only, as far as they hold anything, by their names in the args.
@@ -320,276 +323,289 @@ def _u32(number: Any) -> int:
     return number & _NONE if isinstance(number, int) else 0
 
 
-def _names(prefix: str, text: str) -> dict[int, str]:
-    """Return names by number: they count from 1, and a number in the text is that of the name after it."""
-    names, number = {}, 1
-    for word in text.split():
-        if word.isdigit():
-            number = int(word)
-        else:
-            names[number] = prefix + word
-            number += 1
-    return names
+def correlation(number: Any) -> int:
+    """Return a stored correlation id, 0 for other values."""
+    if not isinstance(number, int):
+        return 0
+    return number if 0 < number < IDS_END else number & 0xFFFFFFFF if number < 0 else 0
 
 
-#: cuda*: what programs and libraries call, by the callback ids (cbid) under which nvprof stores them. Source: the
-#: constants of `cupti_runtime_cbid.h` and `cupti_driver_cbid.h` of CUDA 11.8 and 12.9, without the version of the
-#: signature (`_v3020`, `_v2`). An id never changes its function from one release to the next.
-RUNTIME: Final = _names(
-    "cuda",
+def correlations(numbers: Sequence[Any]) -> I64:
+    """Return stored correlation ids, 0 for other values."""
+    ids = whole(numbers)
+    ids = np.array([number or 0 for number in numbers], np.int64) if ids is None else ids
+    return np.where(ids < IDS_END, np.where(ids < 0, ids & 0xFFFFFFFF, ids), 0)
+
+
+_UNSIGNED, _DOUBLE, _SIGNED = struct.Struct("<Q"), struct.Struct("<d"), struct.Struct("<q")
+
+
+def metric_value(value: Any) -> Any:
+    """Return the number in the union CUpti_MetricValue, whose type the file does not state.
+
+    The exponent of a double decides: 0 there is an integer below 2**52 (or 0.0), all ones is a negative integer, and
+    anything else would be an integer above 2**52, which nothing counts in a kernel.
+
+    >>> metric_value(struct.pack("<d", 0.5)), metric_value(struct.pack("<Q", 12)), metric_value(struct.pack("<q", -1))
+    (0.5, 12, -1)
     """
-    DriverGetVersion RuntimeGetVersion GetDeviceCount GetDeviceProperties ChooseDevice GetChannelDesc CreateChannelDesc
-    ConfigureCall SetupArgument GetLastError PeekAtLastError GetErrorString Launch FuncSetCacheConfig FuncGetAttributes
-    SetDevice GetDevice SetValidDevices SetDeviceFlags Malloc MallocPitch Free MallocArray FreeArray MallocHost FreeHost
-    HostAlloc HostGetDevicePointer HostGetFlags MemGetInfo Memcpy Memcpy2D MemcpyToArray Memcpy2DToArray MemcpyFromArray
-    Memcpy2DFromArray MemcpyArrayToArray Memcpy2DArrayToArray MemcpyToSymbol MemcpyFromSymbol MemcpyAsync
-    MemcpyToArrayAsync MemcpyFromArrayAsync Memcpy2DAsync Memcpy2DToArrayAsync Memcpy2DFromArrayAsync
-    MemcpyToSymbolAsync MemcpyFromSymbolAsync Memset Memset2D MemsetAsync Memset2DAsync GetSymbolAddress GetSymbolSize
-    BindTexture BindTexture2D BindTextureToArray UnbindTexture GetTextureAlignmentOffset GetTextureReference
-    BindSurfaceToArray GetSurfaceReference GLSetGLDevice GLRegisterBufferObject GLMapBufferObject GLUnmapBufferObject
-    GLUnregisterBufferObject GLSetBufferObjectMapFlags GLMapBufferObjectAsync GLUnmapBufferObjectAsync WGLGetDevice
-    GraphicsGLRegisterImage GraphicsGLRegisterBuffer GraphicsUnregisterResource GraphicsResourceSetMapFlags
-    GraphicsMapResources GraphicsUnmapResources GraphicsResourceGetMappedPointer GraphicsSubResourceGetMappedArray
-    VDPAUGetDevice VDPAUSetVDPAUDevice GraphicsVDPAURegisterVideoSurface GraphicsVDPAURegisterOutputSurface
-    D3D11GetDevice D3D11GetDevices D3D11SetDirect3DDevice GraphicsD3D11RegisterResource D3D10GetDevice D3D10GetDevices
-    D3D10SetDirect3DDevice GraphicsD3D10RegisterResource D3D10RegisterResource D3D10UnregisterResource D3D10MapResources
-    D3D10UnmapResources D3D10ResourceSetMapFlags D3D10ResourceGetSurfaceDimensions D3D10ResourceGetMappedArray
-    D3D10ResourceGetMappedPointer D3D10ResourceGetMappedSize D3D10ResourceGetMappedPitch D3D9GetDevice D3D9GetDevices
-    D3D9SetDirect3DDevice D3D9GetDirect3DDevice GraphicsD3D9RegisterResource D3D9RegisterResource D3D9UnregisterResource
-    D3D9MapResources D3D9UnmapResources D3D9ResourceSetMapFlags D3D9ResourceGetSurfaceDimensions
-    D3D9ResourceGetMappedArray D3D9ResourceGetMappedPointer D3D9ResourceGetMappedSize D3D9ResourceGetMappedPitch
-    D3D9Begin D3D9End D3D9RegisterVertexBuffer D3D9UnregisterVertexBuffer D3D9MapVertexBuffer D3D9UnmapVertexBuffer
-    ThreadExit SetDoubleForDevice SetDoubleForHost ThreadSynchronize ThreadGetLimit ThreadSetLimit StreamCreate
-    StreamDestroy StreamSynchronize StreamQuery EventCreate EventCreateWithFlags EventRecord EventDestroy
-    EventSynchronize EventQuery EventElapsedTime Malloc3D Malloc3DArray Memset3D Memset3DAsync Memcpy3D Memcpy3DAsync
-    ThreadSetCacheConfig StreamWaitEvent D3D11GetDirect3DDevice D3D10GetDirect3DDevice ThreadGetCacheConfig
-    PointerGetAttributes HostRegister HostUnregister DeviceCanAccessPeer DeviceEnablePeerAccess DeviceDisablePeerAccess
-    PeerRegister PeerUnregister PeerGetDevicePointer MemcpyPeer MemcpyPeerAsync Memcpy3DPeer Memcpy3DPeerAsync
-    DeviceReset DeviceSynchronize DeviceGetLimit DeviceSetLimit DeviceGetCacheConfig DeviceSetCacheConfig
-    ProfilerInitialize ProfilerStart ProfilerStop DeviceGetByPCIBusId DeviceGetPCIBusId GLGetDevices IpcGetEventHandle
-    IpcOpenEventHandle IpcGetMemHandle IpcOpenMemHandle IpcCloseMemHandle ArrayGetInfo FuncSetSharedMemConfig
-    DeviceGetSharedMemConfig DeviceSetSharedMemConfig CreateTextureObject DestroyTextureObject
-    GetTextureObjectResourceDesc GetTextureObjectTextureDesc CreateSurfaceObject DestroySurfaceObject
-    GetSurfaceObjectResourceDesc MallocMipmappedArray GetMipmappedArrayLevel FreeMipmappedArray
-    BindTextureToMipmappedArray GraphicsResourceGetMappedMipmappedArray StreamAddCallback StreamCreateWithFlags
-    GetTextureObjectResourceViewDesc DeviceGetAttribute StreamDestroy StreamCreateWithPriority StreamGetPriority
-    StreamGetFlags DeviceGetStreamPriorityRange MallocManaged OccupancyMaxActiveBlocksPerMultiprocessor
-    StreamAttachMemAsync GetErrorName OccupancyMaxActiveBlocksPerMultiprocessor LaunchKernel GetDeviceFlags Launch_ptsz
-    LaunchKernel_ptsz Memcpy_ptds Memcpy2D_ptds MemcpyToArray_ptds Memcpy2DToArray_ptds MemcpyFromArray_ptds
-    Memcpy2DFromArray_ptds MemcpyArrayToArray_ptds Memcpy2DArrayToArray_ptds MemcpyToSymbol_ptds MemcpyFromSymbol_ptds
-    MemcpyAsync_ptsz MemcpyToArrayAsync_ptsz MemcpyFromArrayAsync_ptsz Memcpy2DAsync_ptsz Memcpy2DToArrayAsync_ptsz
-    Memcpy2DFromArrayAsync_ptsz MemcpyToSymbolAsync_ptsz MemcpyFromSymbolAsync_ptsz Memset_ptds Memset2D_ptds
-    MemsetAsync_ptsz Memset2DAsync_ptsz StreamGetPriority_ptsz StreamGetFlags_ptsz StreamSynchronize_ptsz
-    StreamQuery_ptsz StreamAttachMemAsync_ptsz EventRecord_ptsz Memset3D_ptds Memset3DAsync_ptsz Memcpy3D_ptds
-    Memcpy3DAsync_ptsz StreamWaitEvent_ptsz StreamAddCallback_ptsz Memcpy3DPeer_ptds Memcpy3DPeerAsync_ptsz
-    OccupancyMaxActiveBlocksPerMultiprocessorWithFlags MemPrefetchAsync MemPrefetchAsync_ptsz MemAdvise
-    DeviceGetP2PAttribute GraphicsEGLRegisterImage EGLStreamConsumerConnect EGLStreamConsumerDisconnect
-    EGLStreamConsumerAcquireFrame EGLStreamConsumerReleaseFrame EGLStreamProducerConnect EGLStreamProducerDisconnect
-    EGLStreamProducerPresentFrame EGLStreamProducerReturnFrame GraphicsResourceGetMappedEglFrame MemRangeGetAttribute
-    MemRangeGetAttributes EGLStreamConsumerConnectWithFlags LaunchCooperativeKernel LaunchCooperativeKernel_ptsz
-    EventCreateFromEGLSync LaunchCooperativeKernelMultiDevice FuncSetAttribute ImportExternalMemory
-    ExternalMemoryGetMappedBuffer ExternalMemoryGetMappedMipmappedArray DestroyExternalMemory ImportExternalSemaphore
-    SignalExternalSemaphoresAsync SignalExternalSemaphoresAsync_ptsz WaitExternalSemaphoresAsync
-    WaitExternalSemaphoresAsync_ptsz DestroyExternalSemaphore LaunchHostFunc LaunchHostFunc_ptsz GraphCreate
-    GraphKernelNodeGetParams GraphKernelNodeSetParams GraphAddKernelNode GraphAddMemcpyNode GraphMemcpyNodeGetParams
-    GraphMemcpyNodeSetParams GraphAddMemsetNode GraphMemsetNodeGetParams GraphMemsetNodeSetParams GraphAddHostNode
-    GraphHostNodeGetParams GraphAddChildGraphNode GraphChildGraphNodeGetGraph GraphAddEmptyNode GraphClone
-    GraphNodeFindInClone GraphNodeGetType GraphGetRootNodes GraphNodeGetDependencies GraphNodeGetDependentNodes
-    GraphAddDependencies GraphRemoveDependencies GraphDestroyNode GraphInstantiate GraphLaunch GraphLaunch_ptsz
-    GraphExecDestroy GraphDestroy StreamBeginCapture StreamBeginCapture_ptsz StreamIsCapturing StreamIsCapturing_ptsz
-    StreamEndCapture StreamEndCapture_ptsz GraphHostNodeSetParams GraphGetNodes GraphGetEdges StreamGetCaptureInfo
-    StreamGetCaptureInfo_ptsz GraphExecKernelNodeSetParams ThreadExchangeStreamCaptureMode DeviceGetNvSciSyncAttributes
-    OccupancyAvailableDynamicSMemPerBlock StreamSetFlags StreamSetFlags_ptsz GraphExecMemcpyNodeSetParams
-    GraphExecMemsetNodeSetParams GraphExecHostNodeSetParams GraphExecUpdate GetFuncBySymbol CtxResetPersistingL2Cache
-    GraphKernelNodeCopyAttributes GraphKernelNodeGetAttribute GraphKernelNodeSetAttribute StreamCopyAttributes
-    StreamCopyAttributes_ptsz StreamGetAttribute StreamGetAttribute_ptsz StreamSetAttribute StreamSetAttribute_ptsz
-    DeviceGetTexture1DLinearMaxWidth GraphUpload GraphUpload_ptsz GraphAddMemcpyNodeToSymbol
-    GraphAddMemcpyNodeFromSymbol GraphAddMemcpyNode1D GraphMemcpyNodeSetParamsToSymbol
-    GraphMemcpyNodeSetParamsFromSymbol GraphMemcpyNodeSetParams1D GraphExecMemcpyNodeSetParamsToSymbol
-    GraphExecMemcpyNodeSetParamsFromSymbol GraphExecMemcpyNodeSetParams1D ArrayGetSparseProperties
-    MipmappedArrayGetSparseProperties GraphExecChildGraphNodeSetParams GraphAddEventRecordNode
-    GraphEventRecordNodeGetEvent GraphEventRecordNodeSetEvent GraphAddEventWaitNode GraphEventWaitNodeGetEvent
-    GraphEventWaitNodeSetEvent GraphExecEventRecordNodeSetEvent GraphExecEventWaitNodeSetEvent EventRecordWithFlags
-    EventRecordWithFlags_ptsz DeviceGetDefaultMemPool MallocAsync MallocAsync_ptsz FreeAsync FreeAsync_ptsz
-    MemPoolTrimTo MemPoolSetAttribute MemPoolGetAttribute MemPoolSetAccess ArrayGetPlane MemPoolGetAccess MemPoolCreate
-    MemPoolDestroy DeviceSetMemPool DeviceGetMemPool MemPoolExportToShareableHandle MemPoolImportFromShareableHandle
-    MemPoolExportPointer MemPoolImportPointer MallocFromPoolAsync MallocFromPoolAsync_ptsz
-    SignalExternalSemaphoresAsync_v2 SignalExternalSemaphoresAsync_v2_ptsz WaitExternalSemaphoresAsync_v2
-    WaitExternalSemaphoresAsync_v2_ptsz GraphAddExternalSemaphoresSignalNode GraphExternalSemaphoresSignalNodeGetParams
-    GraphExternalSemaphoresSignalNodeSetParams GraphAddExternalSemaphoresWaitNode
-    GraphExternalSemaphoresWaitNodeGetParams GraphExternalSemaphoresWaitNodeSetParams
-    GraphExecExternalSemaphoresSignalNodeSetParams GraphExecExternalSemaphoresWaitNodeSetParams
-    DeviceFlushGPUDirectRDMAWrites GetDriverEntryPoint GetDriverEntryPoint_ptsz GraphDebugDotPrint
-    StreamGetCaptureInfo_v2 StreamGetCaptureInfo_v2_ptsz StreamUpdateCaptureDependencies
-    StreamUpdateCaptureDependencies_ptsz UserObjectCreate UserObjectRetain UserObjectRelease GraphRetainUserObject
-    GraphReleaseUserObject GraphInstantiateWithFlags GraphAddMemAllocNode GraphMemAllocNodeGetParams GraphAddMemFreeNode
-    GraphMemFreeNodeGetParams DeviceGraphMemTrim DeviceGetGraphMemAttribute DeviceSetGraphMemAttribute
-    GraphNodeSetEnabled GraphNodeGetEnabled ArrayGetMemoryRequirements MipmappedArrayGetMemoryRequirements
-    LaunchKernelExC LaunchKernelExC_ptsz OccupancyMaxPotentialClusterSize OccupancyMaxActiveClusters
-    CreateTextureObject_v2 GetTextureObjectTextureDesc_v2 GraphInstantiateWithParams GraphInstantiateWithParams_ptsz
-    GraphExecGetFlags GetKernel GetDeviceProperties_v2 StreamGetId StreamGetId_ptsz GraphInstantiate InitDevice
-    GraphAddNode GraphNodeSetParams GraphExecNodeSetParams MemAdvise_v2 MemPrefetchAsync_v2 MemPrefetchAsync_v2_ptsz
-    FuncGetName StreamBeginCaptureToGraph StreamBeginCaptureToGraph_ptsz GraphConditionalHandleCreate GraphGetEdges_v2
-    GraphNodeGetDependencies_v2 GraphNodeGetDependentNodes_v2 GraphAddDependencies_v2 GraphRemoveDependencies_v2
-    GraphAddNode_v2 StreamGetCaptureInfo_v3 StreamGetCaptureInfo_v3_ptsz StreamUpdateCaptureDependencies_v2
-    StreamUpdateCaptureDependencies_v2_ptsz DeviceRegisterAsyncNotification DeviceUnregisterAsyncNotification
-    FuncGetParamInfo GetDriverEntryPointByVersion GetDriverEntryPointByVersion_ptsz LibraryLoadData LibraryLoadFromFile
-    LibraryUnload LibraryGetKernel LibraryGetGlobal LibraryGetManaged LibraryGetUnifiedFunction LibraryGetKernelCount
-    LibraryEnumerateKernels KernelSetAttributeForDevice StreamGetDevice StreamGetDevice_ptsz MemcpyBatchAsync
-    MemcpyBatchAsync_ptsz Memcpy3DBatchAsync Memcpy3DBatchAsync_ptsz EventElapsedTime_v2
-    """,
-)
+    if not isinstance(value, bytes):
+        return value
+    if len(value) != _DOUBLE.size:
+        return value.hex()
+    (unsigned,) = _UNSIGNED.unpack(value)
+    exponent = unsigned >> 52 & 0x7FF
+    (number,) = (_UNSIGNED if exponent == 0 and unsigned < 1 << 52 else _DOUBLE).unpack(value)
+    if exponent == 0x7FF and math.isnan(number):
+        (number,) = _SIGNED.unpack(value)
+    return number if not isinstance(number, float) or math.isfinite(number) else str(number)
 
-#: cu*: what the runtime, and a few programs, call.
-DRIVER: Final = _names(
-    "cu",
-    """
-    Init DriverGetVersion DeviceGet DeviceGetCount DeviceGetName DeviceComputeCapability DeviceTotalMem
-    DeviceGetProperties DeviceGetAttribute CtxCreate CtxDestroy CtxAttach CtxDetach CtxPushCurrent CtxPopCurrent
-    CtxGetDevice CtxSynchronize ModuleLoad ModuleLoadData ModuleLoadDataEx ModuleLoadFatBinary ModuleUnload
-    ModuleGetFunction ModuleGetGlobal 64ModuleGetGlobal ModuleGetTexRef MemGetInfo 64MemGetInfo MemAlloc 64MemAlloc
-    MemAllocPitch 64MemAllocPitch MemFree 64MemFree MemGetAddressRange 64MemGetAddressRange MemAllocHost MemFreeHost
-    MemHostAlloc MemHostGetDevicePointer 64MemHostGetDevicePointer MemHostGetFlags MemcpyHtoD 64MemcpyHtoD MemcpyDtoH
-    64MemcpyDtoH MemcpyDtoD 64MemcpyDtoD MemcpyDtoA 64MemcpyDtoA MemcpyAtoD 64MemcpyAtoD MemcpyHtoA MemcpyAtoH
-    MemcpyAtoA Memcpy2D Memcpy2DUnaligned Memcpy3D 64Memcpy3D MemcpyHtoDAsync 64MemcpyHtoDAsync MemcpyDtoHAsync
-    64MemcpyDtoHAsync MemcpyDtoDAsync 64MemcpyDtoDAsync MemcpyHtoAAsync MemcpyAtoHAsync Memcpy2DAsync Memcpy3DAsync
-    64Memcpy3DAsync MemsetD8 64MemsetD8 MemsetD16 64MemsetD16 MemsetD32 64MemsetD32 MemsetD2D8 64MemsetD2D8 MemsetD2D16
-    64MemsetD2D16 MemsetD2D32 64MemsetD2D32 FuncSetBlockShape FuncSetSharedSize FuncGetAttribute FuncSetCacheConfig
-    ArrayCreate ArrayGetDescriptor ArrayDestroy Array3DCreate Array3DGetDescriptor TexRefCreate TexRefDestroy
-    TexRefSetArray TexRefSetAddress 64TexRefSetAddress TexRefSetAddress2D 64TexRefSetAddress2D TexRefSetFormat
-    TexRefSetAddressMode TexRefSetFilterMode TexRefSetFlags TexRefGetAddress 64TexRefGetAddress TexRefGetArray
-    TexRefGetAddressMode TexRefGetFilterMode TexRefGetFormat TexRefGetFlags ParamSetSize ParamSeti ParamSetf ParamSetv
-    ParamSetTexRef Launch LaunchGrid LaunchGridAsync EventCreate EventRecord EventQuery EventSynchronize EventDestroy
-    EventElapsedTime StreamCreate StreamQuery StreamSynchronize StreamDestroy GraphicsUnregisterResource
-    GraphicsSubResourceGetMappedArray GraphicsResourceGetMappedPointer 64GraphicsResourceGetMappedPointer
-    GraphicsResourceSetMapFlags GraphicsMapResources GraphicsUnmapResources GetExportTable CtxSetLimit CtxGetLimit
-    D3D10GetDevice D3D10CtxCreate GraphicsD3D10RegisterResource D3D10RegisterResource D3D10UnregisterResource
-    D3D10MapResources D3D10UnmapResources D3D10ResourceSetMapFlags D3D10ResourceGetMappedArray
-    D3D10ResourceGetMappedPointer D3D10ResourceGetMappedSize D3D10ResourceGetMappedPitch
-    D3D10ResourceGetSurfaceDimensions D3D11GetDevice D3D11CtxCreate GraphicsD3D11RegisterResource D3D9GetDevice
-    D3D9CtxCreate GraphicsD3D9RegisterResource D3D9GetDirect3DDevice D3D9RegisterResource D3D9UnregisterResource
-    D3D9MapResources D3D9UnmapResources D3D9ResourceSetMapFlags D3D9ResourceGetSurfaceDimensions
-    D3D9ResourceGetMappedArray D3D9ResourceGetMappedPointer D3D9ResourceGetMappedSize D3D9ResourceGetMappedPitch
-    D3D9Begin D3D9End D3D9RegisterVertexBuffer D3D9MapVertexBuffer D3D9UnmapVertexBuffer D3D9UnregisterVertexBuffer
-    GLCtxCreate GraphicsGLRegisterBuffer GraphicsGLRegisterImage WGLGetDevice GLInit GLRegisterBufferObject
-    GLMapBufferObject GLUnmapBufferObject GLUnregisterBufferObject GLSetBufferObjectMapFlags GLMapBufferObjectAsync
-    GLUnmapBufferObjectAsync VDPAUGetDevice VDPAUCtxCreate GraphicsVDPAURegisterVideoSurface
-    GraphicsVDPAURegisterOutputSurface ModuleGetSurfRef SurfRefCreate SurfRefDestroy SurfRefSetFormat SurfRefSetArray
-    SurfRefGetFormat SurfRefGetArray 64DeviceTotalMem 64D3D10ResourceGetMappedPointer 64D3D10ResourceGetMappedSize
-    64D3D10ResourceGetMappedPitch 64D3D10ResourceGetSurfaceDimensions 64D3D9ResourceGetSurfaceDimensions
-    64D3D9ResourceGetMappedPointer 64D3D9ResourceGetMappedSize 64D3D9ResourceGetMappedPitch 64D3D9MapVertexBuffer
-    64GLMapBufferObject 64GLMapBufferObjectAsync D3D11GetDevices D3D11CtxCreateOnDevice D3D10GetDevices
-    D3D10CtxCreateOnDevice D3D9GetDevices D3D9CtxCreateOnDevice 64MemHostAlloc MemsetD8Async 64MemsetD8Async
-    MemsetD16Async 64MemsetD16Async MemsetD32Async 64MemsetD32Async MemsetD2D8Async 64MemsetD2D8Async MemsetD2D16Async
-    64MemsetD2D16Async MemsetD2D32Async 64MemsetD2D32Async 64ArrayCreate 64ArrayGetDescriptor 64Array3DCreate
-    64Array3DGetDescriptor 64Memcpy2D 64Memcpy2DUnaligned 64Memcpy2DAsync CtxCreate D3D10CtxCreate D3D11CtxCreate
-    D3D9CtxCreate GLCtxCreate VDPAUCtxCreate ModuleGetGlobal MemGetInfo MemAlloc MemAllocPitch MemFree
-    MemGetAddressRange MemHostGetDevicePointer Memcpy MemsetD8 MemsetD16 MemsetD32 MemsetD2D8 MemsetD2D16 MemsetD2D32
-    TexRefSetAddress TexRefSetAddress2D TexRefGetAddress GraphicsResourceGetMappedPointer DeviceTotalMem
-    D3D10ResourceGetMappedPointer D3D10ResourceGetMappedSize D3D10ResourceGetMappedPitch
-    D3D10ResourceGetSurfaceDimensions D3D9ResourceGetSurfaceDimensions D3D9ResourceGetMappedPointer
-    D3D9ResourceGetMappedSize D3D9ResourceGetMappedPitch D3D9MapVertexBuffer GLMapBufferObject GLMapBufferObjectAsync
-    MemHostAlloc ArrayCreate ArrayGetDescriptor Array3DCreate Array3DGetDescriptor MemcpyHtoD MemcpyHtoDAsync MemcpyDtoH
-    MemcpyDtoHAsync MemcpyDtoD MemcpyDtoDAsync MemcpyAtoH MemcpyAtoHAsync MemcpyAtoD MemcpyDtoA MemcpyAtoA Memcpy2D
-    Memcpy2DUnaligned Memcpy2DAsync Memcpy3D Memcpy3DAsync MemcpyHtoA MemcpyHtoAAsync MemAllocHost StreamWaitEvent
-    CtxGetApiVersion D3D10GetDirect3DDevice D3D11GetDirect3DDevice CtxGetCacheConfig CtxSetCacheConfig MemHostRegister
-    MemHostUnregister CtxSetCurrent CtxGetCurrent Memcpy MemcpyAsync LaunchKernel ProfilerStart ProfilerStop
-    PointerGetAttribute ProfilerInitialize DeviceCanAccessPeer CtxEnablePeerAccess CtxDisablePeerAccess MemPeerRegister
-    MemPeerUnregister MemPeerGetDevicePointer MemcpyPeer MemcpyPeerAsync Memcpy3DPeer Memcpy3DPeerAsync CtxDestroy
-    CtxPushCurrent CtxPopCurrent EventDestroy StreamDestroy TexRefSetAddress2D IpcGetMemHandle IpcOpenMemHandle
-    IpcCloseMemHandle DeviceGetByPCIBusId DeviceGetPCIBusId GLGetDevices IpcGetEventHandle IpcOpenEventHandle
-    CtxSetSharedMemConfig CtxGetSharedMemConfig FuncSetSharedMemConfig TexObjectCreate TexObjectDestroy
-    TexObjectGetResourceDesc TexObjectGetTextureDesc SurfObjectCreate SurfObjectDestroy SurfObjectGetResourceDesc
-    StreamAddCallback MipmappedArrayCreate MipmappedArrayGetLevel MipmappedArrayDestroy TexRefSetMipmappedArray
-    TexRefSetMipmapFilterMode TexRefSetMipmapLevelBias TexRefSetMipmapLevelClamp TexRefSetMaxAnisotropy
-    TexRefGetMipmappedArray TexRefGetMipmapFilterMode TexRefGetMipmapLevelBias TexRefGetMipmapLevelClamp
-    TexRefGetMaxAnisotropy GraphicsResourceGetMappedMipmappedArray TexObjectGetResourceViewDesc LinkCreate LinkAddData
-    LinkAddFile LinkComplete LinkDestroy StreamCreateWithPriority StreamGetPriority StreamGetFlags
-    CtxGetStreamPriorityRange MemAllocManaged GetErrorString GetErrorName OccupancyMaxActiveBlocksPerMultiprocessor
-    CompilePtx BinaryFree StreamAttachMemAsync PointerSetAttribute MemHostRegister GraphicsResourceSetMapFlags
-    LinkCreate LinkAddData LinkAddFile OccupancyMaxPotentialBlockSize GLGetDevices DevicePrimaryCtxRetain
-    DevicePrimaryCtxRelease DevicePrimaryCtxSetFlags DevicePrimaryCtxReset GraphicsEGLRegisterImage CtxGetFlags
-    DevicePrimaryCtxGetState EGLStreamConsumerConnect EGLStreamConsumerDisconnect EGLStreamConsumerAcquireFrame
-    EGLStreamConsumerReleaseFrame MemcpyHtoD_ptds MemcpyDtoH_ptds MemcpyDtoD_ptds MemcpyDtoA_ptds MemcpyAtoD_ptds
-    MemcpyHtoA_ptds MemcpyAtoH_ptds MemcpyAtoA_ptds Memcpy2D_ptds Memcpy2DUnaligned_ptds Memcpy3D_ptds Memcpy_ptds
-    MemcpyPeer_ptds Memcpy3DPeer_ptds MemsetD8_ptds MemsetD16_ptds MemsetD32_ptds MemsetD2D8_ptds MemsetD2D16_ptds
-    MemsetD2D32_ptds GLMapBufferObject_ptds MemcpyAsync_ptsz MemcpyHtoAAsync_ptsz MemcpyAtoHAsync_ptsz
-    MemcpyHtoDAsync_ptsz MemcpyDtoHAsync_ptsz MemcpyDtoDAsync_ptsz Memcpy2DAsync_ptsz Memcpy3DAsync_ptsz
-    MemcpyPeerAsync_ptsz Memcpy3DPeerAsync_ptsz MemsetD8Async_ptsz MemsetD16Async_ptsz MemsetD32Async_ptsz
-    MemsetD2D8Async_ptsz MemsetD2D16Async_ptsz MemsetD2D32Async_ptsz StreamGetPriority_ptsz StreamGetFlags_ptsz
-    StreamWaitEvent_ptsz StreamAddCallback_ptsz StreamAttachMemAsync_ptsz StreamQuery_ptsz StreamSynchronize_ptsz
-    EventRecord_ptsz LaunchKernel_ptsz GraphicsMapResources_ptsz GraphicsUnmapResources_ptsz GLMapBufferObjectAsync_ptsz
-    EGLStreamProducerConnect EGLStreamProducerDisconnect EGLStreamProducerPresentFrame GraphicsResourceGetMappedEglFrame
-    PointerGetAttributes OccupancyMaxActiveBlocksPerMultiprocessorWithFlags OccupancyMaxPotentialBlockSizeWithFlags
-    EGLStreamProducerReturnFrame DeviceGetP2PAttribute TexRefSetBorderColor TexRefGetBorderColor MemAdvise
-    StreamWaitValue32 StreamWaitValue32_ptsz StreamWriteValue32 StreamWriteValue32_ptsz StreamBatchMemOp
-    StreamBatchMemOp_ptsz NVNbufferGetPointer NVNtextureGetArray NNSetAllocator MemPrefetchAsync MemPrefetchAsync_ptsz
-    EventCreateFromNVNSync EGLStreamConsumerConnectWithFlags MemRangeGetAttribute MemRangeGetAttributes
-    StreamWaitValue64 StreamWaitValue64_ptsz StreamWriteValue64 StreamWriteValue64_ptsz LaunchCooperativeKernel
-    LaunchCooperativeKernel_ptsz EventCreateFromEGLSync LaunchCooperativeKernelMultiDevice FuncSetAttribute
-    DeviceGetUuid StreamGetCtx StreamGetCtx_ptsz ImportExternalMemory ExternalMemoryGetMappedBuffer
-    ExternalMemoryGetMappedMipmappedArray DestroyExternalMemory ImportExternalSemaphore SignalExternalSemaphoresAsync
-    SignalExternalSemaphoresAsync_ptsz WaitExternalSemaphoresAsync WaitExternalSemaphoresAsync_ptsz
-    DestroyExternalSemaphore StreamBeginCapture StreamBeginCapture_ptsz StreamEndCapture StreamEndCapture_ptsz
-    StreamIsCapturing StreamIsCapturing_ptsz GraphCreate GraphAddKernelNode GraphKernelNodeGetParams GraphAddMemcpyNode
-    GraphMemcpyNodeGetParams GraphAddMemsetNode GraphMemsetNodeGetParams GraphMemsetNodeSetParams GraphNodeGetType
-    GraphGetRootNodes GraphNodeGetDependencies GraphNodeGetDependentNodes GraphInstantiate GraphLaunch GraphLaunch_ptsz
-    GraphExecDestroy GraphDestroy GraphAddDependencies GraphRemoveDependencies GraphMemcpyNodeSetParams
-    GraphKernelNodeSetParams GraphDestroyNode GraphClone GraphNodeFindInClone GraphAddChildGraphNode GraphAddEmptyNode
-    LaunchHostFunc LaunchHostFunc_ptsz GraphChildGraphNodeGetGraph GraphAddHostNode GraphHostNodeGetParams DeviceGetLuid
-    GraphHostNodeSetParams GraphGetNodes GraphGetEdges StreamGetCaptureInfo StreamGetCaptureInfo_ptsz
-    GraphExecKernelNodeSetParams StreamBeginCapture StreamBeginCapture_ptsz ThreadExchangeStreamCaptureMode
-    DeviceGetNvSciSyncAttributes OccupancyAvailableDynamicSMemPerBlock DevicePrimaryCtxRelease DevicePrimaryCtxReset
-    DevicePrimaryCtxSetFlags MemAddressReserve MemAddressFree MemCreate MemRelease MemMap MemUnmap MemSetAccess
-    MemExportToShareableHandle MemImportFromShareableHandle MemGetAllocationGranularity
-    MemGetAllocationPropertiesFromHandle MemGetAccess StreamSetFlags StreamSetFlags_ptsz GraphExecUpdate
-    GraphExecMemcpyNodeSetParams GraphExecMemsetNodeSetParams GraphExecHostNodeSetParams MemRetainAllocationHandle
-    FuncGetModule IpcOpenMemHandle CtxResetPersistingL2Cache GraphKernelNodeCopyAttributes GraphKernelNodeGetAttribute
-    GraphKernelNodeSetAttribute StreamCopyAttributes StreamCopyAttributes_ptsz StreamGetAttribute
-    StreamGetAttribute_ptsz StreamSetAttribute StreamSetAttribute_ptsz GraphInstantiate DeviceGetTexture1DLinearMaxWidth
-    GraphUpload GraphUpload_ptsz ArrayGetSparseProperties MipmappedArrayGetSparseProperties MemMapArrayAsync
-    MemMapArrayAsync_ptsz GraphExecChildGraphNodeSetParams EventRecordWithFlags EventRecordWithFlags_ptsz
-    GraphAddEventRecordNode GraphAddEventWaitNode GraphEventRecordNodeGetEvent GraphEventWaitNodeGetEvent
-    GraphEventRecordNodeSetEvent GraphEventWaitNodeSetEvent GraphExecEventRecordNodeSetEvent
-    GraphExecEventWaitNodeSetEvent ArrayGetPlane MemAllocAsync MemAllocAsync_ptsz MemFreeAsync MemFreeAsync_ptsz
-    MemPoolTrimTo MemPoolSetAttribute MemPoolGetAttribute MemPoolSetAccess DeviceGetDefaultMemPool MemPoolCreate
-    MemPoolDestroy DeviceSetMemPool DeviceGetMemPool MemAllocFromPoolAsync MemAllocFromPoolAsync_ptsz
-    MemPoolExportToShareableHandle MemPoolImportFromShareableHandle MemPoolExportPointer MemPoolImportPointer
-    MemPoolGetAccess GraphAddExternalSemaphoresSignalNode GraphExternalSemaphoresSignalNodeGetParams
-    GraphExternalSemaphoresSignalNodeSetParams GraphAddExternalSemaphoresWaitNode
-    GraphExternalSemaphoresWaitNodeGetParams GraphExternalSemaphoresWaitNodeSetParams
-    GraphExecExternalSemaphoresSignalNodeSetParams GraphExecExternalSemaphoresWaitNodeSetParams GetProcAddress
-    FlushGPUDirectRDMAWrites GraphDebugDotPrint StreamGetCaptureInfo StreamGetCaptureInfo_ptsz
-    StreamUpdateCaptureDependencies StreamUpdateCaptureDependencies_ptsz UserObjectCreate UserObjectRetain
-    UserObjectRelease GraphRetainUserObject GraphReleaseUserObject GraphAddMemAllocNode GraphAddMemFreeNode
-    DeviceGraphMemTrim DeviceGetGraphMemAttribute DeviceSetGraphMemAttribute GraphInstantiateWithFlags
-    DeviceGetExecAffinitySupport CtxCreate CtxGetExecAffinity DeviceGetUuid GraphMemAllocNodeGetParams
-    GraphMemFreeNodeGetParams GraphNodeSetEnabled GraphNodeGetEnabled LaunchKernelEx LaunchKernelEx_ptsz
-    ArrayGetMemoryRequirements MipmappedArrayGetMemoryRequirements GraphInstantiateWithParams
-    GraphInstantiateWithParams_ptsz GraphExecGetFlags StreamWaitValue32 StreamWaitValue32_ptsz StreamWaitValue64
-    StreamWaitValue64_ptsz StreamWriteValue32 StreamWriteValue32_ptsz StreamWriteValue64 StreamWriteValue64_ptsz
-    StreamBatchMemOp StreamBatchMemOp_ptsz GraphAddBatchMemOpNode GraphBatchMemOpNodeGetParams
-    GraphBatchMemOpNodeSetParams GraphExecBatchMemOpNodeSetParams ModuleGetLoadingMode MemGetHandleForAddressRange
-    OccupancyMaxPotentialClusterSize OccupancyMaxActiveClusters GetProcAddress LibraryLoadData LibraryLoadFromFile
-    LibraryUnload LibraryGetKernel LibraryGetModule KernelGetFunction LibraryGetGlobal LibraryGetManaged
-    KernelGetAttribute KernelSetAttribute KernelSetCacheConfig GraphAddKernelNode GraphKernelNodeGetParams
-    GraphKernelNodeSetParams GraphExecKernelNodeSetParams StreamGetId StreamGetId_ptsz CtxGetId GraphExecUpdate
-    TensorMapEncodeTiled TensorMapEncodeIm2col TensorMapReplaceAddress LibraryGetUnifiedFunction CoredumpGetAttribute
-    CoredumpGetAttributeGlobal CoredumpSetAttribute CoredumpSetAttributeGlobal CtxSetFlags MulticastCreate
-    MulticastAddDevice MulticastBindMem MulticastBindAddr MulticastUnbind MulticastGetGranularity GraphAddNode
-    GraphNodeSetParams GraphExecNodeSetParams MemAdvise MemPrefetchAsync MemPrefetchAsync_ptsz FuncGetName KernelGetName
-    StreamBeginCaptureToGraph StreamBeginCaptureToGraph_ptsz GraphConditionalHandleCreate GraphAddNode GraphGetEdges
-    GraphNodeGetDependencies GraphNodeGetDependentNodes GraphAddDependencies GraphRemoveDependencies
-    StreamGetCaptureInfo StreamGetCaptureInfo_ptsz StreamUpdateCaptureDependencies StreamUpdateCaptureDependencies_ptsz
-    FuncGetParamInfo KernelGetParamInfo DeviceRegisterAsyncNotification DeviceUnregisterAsyncNotification
-    ModuleGetFunctionCount ModuleEnumerateFunctions LibraryGetKernelCount LibraryEnumerateKernels FuncIsLoaded FuncLoad
-    GreenCtxCreate GreenCtxDestroy DeviceGetDevResource CtxGetDevResource GreenCtxGetDevResource DevResourceGenerateDesc
-    GreenCtxRecordEvent GreenCtxWaitEvent DevSmResourceSplitByCount StreamGetGreenCtx CtxFromGreenCtx KernelGetLibrary
-    CtxRecordEvent CtxWaitEvent CtxCreate GreenCtxStreamCreate StreamGetCtx StreamGetCtx_ptsz MemBatchDecompressAsync
-    MemBatchDecompressAsync_ptsz LogsRegisterCallback LogsUnregisterCallback LogsCurrent LogsDumpToFile LogsDumpToMemory
-    CheckpointProcessGetRestoreThreadId CheckpointProcessGetState CheckpointProcessLock CheckpointProcessCheckpoint
-    CheckpointProcessRestore CheckpointProcessUnlock StreamGetDevice StreamGetDevice_ptsz MemcpyBatchAsync
-    MemcpyBatchAsync_ptsz Memcpy3DBatchAsync Memcpy3DBatchAsync_ptsz EventElapsedTime TensorMapEncodeIm2colWide
-    GreenCtxGetId StreamCreateForCaptureToCig
-    """,
+
+#: CUpti_ActivityUnifiedMemoryCounterKind: what nvprof itself prints, and whether the end means anything.
+_UNIFIED = {
+    1: ("[Unified Memory Memcpy HtoD]", True),
+    2: ("[Unified Memory Memcpy DtoH]", True),
+    3: ("[Unified Memory CPU page fault]", False),
+    4: ("[Unified Memory GPU page faults]", True),
+    5: ("[Unified Memory thrashing]", False),
+    6: ("[Unified Memory throttling]", True),
+    7: ("[Unified Memory remote map]", False),
+    8: ("[Unified Memory Memcpy DtoD]", True),
+}
+_CPU_FAULT, _GPU_FAULT = 3, 4
+#: Their value is a number of bytes.
+_BYTES = frozenset((1, 2, 8))
+_UNIFIED_COLUMNS = ("start", "end", "counterKind", "value", "address", "srcId", "dstId", "processId", "flags")
+_UNIFIED_OLD = ("timestamp", "counterKind", "value", "deviceId", "processId")
+#: CUpti_ActivitySynchronizationType of waits for an event.
+_OF_EVENTS = (1, 2)
+_CPU = (0xFFFFFFFF, -1, None)
+
+_CLOCKS = (("SM clock", "MHz"), ("Memory clock", "MHz"))
+#: CUpti_ActivityEnvironmentKind: layout of the data, then name and unit of each number in it.
+_SENSORS: dict[Any, tuple[str, tuple[tuple[str, str], ...]]] = {
+    1: ("<IIIII", (*_CLOCKS, ("PCIe generation", ""), ("PCIe width", "lanes"), ("Clock throttle reasons", "bits"))),
+    2: ("<I", (("Temperature", "°C"),)),
+    3: ("<II", (("Power", "mW"), ("Power limit", "mW"))),
+    4: ("<I", (("Fan speed", "%"),)),
+}
+
+#: CUpti_OpenAccEventKind and CUpti_OpenMpEventKind.
+_OPENACC = (
+    *("invalid", "device init", "device shutdown", "runtime shutdown", "enqueue launch", "enqueue upload"),
+    *("enqueue download", "wait", "implicit wait", "compute construct", "update", "enter data", "exit data"),
+    *("create", "delete", "alloc", "free"),
 )
+_OPENMP = ("invalid", "parallel", "task", "thread", "idle", "wait barrier", "wait taskwait")
+_OPENACC_COLUMNS = ("eventKind", "cuProcessId", "cuThreadId", "implicit", "lineNo", "srcFile", "funcName", "externalId")
+_OPENACC_MORE = {
+    "OPENACC_DATA": {"bytes": "bytes", "varName": "variable"},
+    "OPENACC_LAUNCH": {
+        "numGangs": "gangs",
+        "numWorkers": "workers",
+        "vectorLength": "vector_length",
+        "kernelName": "kernel",
+    },
+    "OPENACC_OTHER": {},
+}
+_TEXTS = ("varName", "kernelName")
+
+_PREEMPTION = {1: "preempted: saved", 2: "preempted: restored"}
+
+
+class RareTables:
+    """Reads the tables that few recordings have."""
+
+    def __init__(self, activities: Activities, tracks: Tracks, out: Builder) -> None:
+        self._activities = activities
+        self._tracks = tracks
+        self._out = out
+        self._in_use: dict[tuple[Any, Any, str], list[tuple[int, int, int]]] = {}
+        pids = tracks.pids
+        self._pid = pids[0] if len(pids) == 1 else None
+
+    def read(self) -> None:
+        """Read all of them."""
+        self._synchronization()
+        self._overhead()
+        self._unified_memory()
+        self._memory()
+        self._environment()
+        self._sampled()
+        self._preemption()
+        for table, more in _OPENACC_MORE.items():
+            self._openacc(table, more)
+        self._openmp()
+
+    def _slice(
+        self, track: TrackId, ts: int, dur: int, name: str, category: str, args: dict[str, Any], row: int
+    ) -> None:
+        self._out.slice(track, ts, dur, name, category, args, row)
+        self._out.balance.written += 1
+
+    def _synchronization(self) -> None:
+        columns = ("type", "correlationId", "contextId", "streamId", "cudaEventId")
+        for spans in self._activities.spans("SYNCHRONIZATION", columns):
+            track = self._tracks.below_process(self._pid, "CUDA synchronization")
+            for row, ts, dur in spans.each():
+                info = {"correlation_id": correlation(row[4]), "context": row[5], "stream": row[6]}
+                args = {key: value for key, value in info.items() if value not in _CPU}
+                args |= {"event_id": row[7]} if row[3] in _OF_EVENTS else {}
+                self._slice(track, ts, dur, _cupti.named(_cupti.SYNCHRONIZATION, row[3]), _cupti.SYNC, args, row[0])
+
+    def _overhead(self) -> None:
+        for spans in self._activities.spans("OVERHEAD", ("overheadKind", "objectKind", "objectId")):
+            for row, ts, dur in spans.each():
+                about = ObjectId.of(row[4], row[5])
+                pid = about.first if about.kind in (PROCESS, THREAD) else self._pid
+                args = {"thread": about.second} if about.kind == THREAD else {}
+                track = self._tracks.below_process(pid, "Profiler overhead")
+                self._slice(track, ts, dur, _cupti.named(_cupti.OVERHEAD, row[3]), "overhead", args, row[0])
+
+    def _unified_memory(self) -> None:
+        table = "UNIFIED_MEMORY_COUNTER"
+        if not self._activities.has(table, "start"):
+            self._unified_memory_old(table)
+            return
+        for row in self._activities.moments(table, "start", _UNIFIED_COLUMNS):
+            number, start, end, kind, value, address, source, target, pid, flags = row
+            name, has_length = _unified(kind)
+            device = target if source in _CPU else source
+            args = _unified_args(kind, value, flags)
+            args |= {"address": _hex(address)} if isinstance(address, int) and address else {}
+            track = self._tracks.below_device(pid, None if kind == _CPU_FAULT else device, "Unified memory")
+            if has_length and type(end) is int and end >= start:
+                if kind in _BYTES and isinstance(value, int) and end > start:
+                    args[_cupti.THROUGHPUT] = _cupti.throughput_gb_per_s(value, end - start)
+                self._slice(track, start, end - start, name, "unified_memory", args, number)
+            else:
+                self._instant(track, start, name, "unified_memory", args, number)
+
+    def _unified_memory_old(self, table: str) -> None:
+        """Read the unified memory of CUDA 6 and 7: a value at a point in time."""
+        for row, ts, kind, value, device, pid in self._activities.moments(table, "timestamp", _UNIFIED_OLD):
+            name, _ = _unified(kind)
+            track = self._tracks.below_device(pid, device, "Unified memory")
+            self._instant(track, ts, name, "unified_memory", _unified_args(kind, value, None), row)
+
+    def _memory(self) -> None:
+        columns = ("memoryKind", "address", "bytes", "start", "end", "processId", "deviceId", "contextId", "name")
+        for values in self._activities.moments("MEMORY", "start", columns):
+            row, kind, address, size, start, end, pid, device, context, name = values
+            memory = _cupti.named(_cupti.MEMORY_KIND, kind)
+            args = {"bytes": size, "memory": memory, "context": context}
+            args |= {"address": _hex(address)} if isinstance(address, int) else {}
+            if name:
+                args["variable"] = self._activities.text(name, self._activities.place("MEMORY", row))
+            freed = end if type(end) is int and end > start else None
+            if freed is not None:
+                args["lifetime_ns"] = freed - start
+            self._instant(self._tracks.below_device(pid, device, "Allocations"), start, "allocate", "memory", args, row)
+            if isinstance(size, int):
+                changes = self._in_use.setdefault((pid, device, memory), [])
+                changes.append((start, size, row))
+                changes += [(freed, -size, row)] if freed is not None else []
+        self._draw_in_use()
+
+    def _draw_in_use(self) -> None:
+        for (pid, device, memory), changes in self._in_use.items():
+            track = self._tracks.counter(
+                pid, device, f"Allocated {memory} memory", "bytes", "from the allocations seen"
+            )
+            total = 0
+            for ts, change, row in sorted(changes):
+                total += change
+                self._out.counter(track, ts, total, row)
+
+    def _environment(self) -> None:
+        table, columns = "ENVIRONMENT", ("deviceId", "timestamp", "environmentKind", "data")
+        for row, device, ts, kind, data in self._activities.moments(table, "timestamp", columns):
+            layout, sensors = _SENSORS.get(kind, ("", ()))
+            if not sensors or not isinstance(data, bytes) or len(data) < struct.calcsize(layout):
+                self._out.skip(UNKNOWN_SENSOR, self._activities.place(table, row), f"kind {kind!s:.20}")
+                continue
+            values = struct.unpack_from(layout, data)
+            for (name, unit), value in zip(sensors, values, strict=True):
+                self._out.counter(self._tracks.counter(self._pid, device, name, unit), ts, value, row)
+            self._out.balance.written += 1
+
+    def _sampled(self) -> None:
+        """Read events and metrics that were read at points in time."""
+        for table, word in (("EVENT", "Event"), ("METRIC", "Metric")):
+            for suffix in ("", "_INSTANCE"):
+                name = f"INSTANTANEOUS_{table}{suffix}"
+                columns = ("timestamp", "deviceId", "id", "value", "instance")
+                for row, ts, device, number, value, instance in self._activities.moments(name, "timestamp", columns):
+                    title = f"{word} {number}" + (f" instance {instance}" if suffix else "")
+                    self._counter_value(name, title, device, ts, value, row)
+
+    def _counter_value(self, table: str, title: str, device: Any, ts: int, value: Any, row: int) -> None:
+        number = metric_value(value)
+        if not isinstance(number, int | float):
+            self._out.skip(UNKNOWN_SENSOR, self._activities.place(table, row), f"value {number!s:.20}")
+            return
+        is_there = self._out.counter(self._tracks.counter(self._pid, device, title, ""), ts, number, row)
+        self._out.count_values(is_there, not is_there)
+
+    def _preemption(self) -> None:
+        columns = ("timestamp", "preemptionKind", "gridId", "blockX", "blockY", "blockZ")
+        for row, ts, kind, grid, *block in self._activities.moments("PREEMPTION", "timestamp", columns):
+            name = _PREEMPTION.get(kind, f"preemption {_cupti.named({}, kind)}")
+            track = self._tracks.below_process(self._pid, "Preemption")
+            self._instant(track, ts, name, "preemption", {"grid_id": grid, "block": block}, row)
+
+    def _openacc(self, table: str, more: dict[str, str]) -> None:
+        for spans in self._activities.spans(table, (*_OPENACC_COLUMNS, *more)):
+            for row, ts, dur in spans.each():
+                name = _word(_OPENACC, row[3])
+                args = self._openacc_args(table, row, more)
+                self._slice(self._tracks.thread(row[4], row[5]), ts, dur, f"OpenACC {name}", "openacc", args, row[0])
+
+    def _openacc_args(self, table: str, row: Row, more: dict[str, str]) -> dict[str, Any]:
+        place = self._activities.place(table, row[0])
+        args = {
+            "implicit": bool(row[6]),
+            "line": row[7],
+            "file": self._activities.text(row[8], place),
+            "function": self._activities.text(row[9], place),
+            "external_id": row[10],
+        }
+        for column, value in zip(more, row[11:], strict=True):
+            args[more[column]] = self._activities.text(value, place) if column in _TEXTS else value
+        return {key: value for key, value in args.items() if value not in (None, "")}
+
+    def _openmp(self) -> None:
+        for spans in self._activities.spans("OPENMP", ("eventKind", "cuProcessId", "cuThreadId", "threadId")):
+            for row, ts, dur in spans.each():
+                name = _word(_OPENMP, row[3])
+                args = {"openmp_thread": row[6]}
+                self._slice(self._tracks.thread(row[4], row[5]), ts, dur, f"OpenMP {name}", "openmp", args, row[0])
+
+    def _instant(self, track: TrackId, ts: int, name: str, category: str, args: dict[str, Any], row: int) -> None:
+        self._out.instant(track, ts, name, category, args, row)
+        self._out.balance.written += 1
+
+
+def _word(words: tuple[str, ...], number: Any) -> str:
+    return words[number] if isinstance(number, int) and 0 <= number < len(words) else f"kind {number}"
+
+
+def _unified(kind: Any) -> tuple[str, bool]:
+    return _UNIFIED.get(kind, (f"[Unified Memory {_cupti.named({}, kind)}]", False))
+
+
+def _hex(number: int) -> str:
+    """Return a 64-bit number, stored as signed."""
+    return f"0x{number & (1 << 64) - 1:x}"
+
+
+def _unified_args(kind: Any, value: Any, flags: Any) -> dict[str, Any]:
+    """Return the args of a unified memory event; its kind tells the meaning of value and flags."""
+    if kind in _BYTES:
+        return {"bytes": value} | ({"cause": _cupti.named(_cupti.MIGRATION_CAUSE, flags)} if flags else {})
+    if kind == _CPU_FAULT:
+        args = {"program_counter": _hex(value)} if isinstance(value, int) else {}
+        return args | ({"access": _cupti.named(_cupti.ACCESS_TYPE, flags)} if flags else {})
+    if kind == _GPU_FAULT:
+        return {"faults": value} | ({"access": _cupti.named(_cupti.ACCESS_TYPE, flags)} if flags else {})
+    return {"value": value} | ({"flags": flags} if flags else {})

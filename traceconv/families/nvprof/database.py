@@ -13,29 +13,62 @@ Compared by table and column with public databases of nvprof (versions 11, 12, 2
 kernels, copies, memsets, synchronization, overhead, unified memory, names, devices, contexts, streams. Not seen in one:
 NVTX, events and metrics, OpenACC, OpenMP, sensors, allocations; they rest on `cupti_activity.h`.
 
-Kernel names are stored as the compiler mangled them; they are shown as in the source, in the way of c++filt.
+Kernel names are stored as the compiler mangled them; they are shown as in the source, in the way of c++filt. Copies
+have no name in the file; they get the one that nvprof prints.
+
+A call and what it launched have the same correlation id, which is unique within a process. If a runtime call made a
+driver call, both have it: the flow starts at the runtime call, which the program made. Events and metrics are measured
+per kernel and are stored by its correlation id, without a time: they become args of the kernel.
+
+An NVTX range is two rows of MARKER with one id: where it starts (with the name) and where it ends (without). Whether it
+was pushed and popped on a thread or started and ended anywhere is not stored. It is drawn on the thread where it
+started; ranges that cross there go to lanes. Colour, category and payload are in MARKER_DATA, under the same id.
 """
 
 from __future__ import annotations
 
 import struct
+from collections import Counter
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from typing import Any, NamedTuple
 
-from msgspec import structs
+import msgspec
+import numpy as np
 
+from traceconv.demangle import demangle
 from traceconv.errors import MalformedInput
 from traceconv.families.common import cupti as _cupti
-from traceconv.families.common.sqlite_tables import Row
+from traceconv.families.common.sqlite_tables import Described, Known, Launches, Row, Spans
 from traceconv.families.identification import Signature
 from traceconv.families.importer import Importer, Match
-from traceconv.families.nvprof.activities import PREFIX, PROCESS, THREAD, Activities, ObjectId, Tracks
-from traceconv.families.nvprof.work import Calls, DeviceWork, Marks, ProcessLaunches, correlation, metric_value
+from traceconv.families.nvprof.activities import (
+    CONTEXT,
+    DEVICE,
+    GRID,
+    PREFIX,
+    PROCESS,
+    SHAPE,
+    STREAM,
+    THREAD,
+    Activities,
+    ObjectId,
+    RareTables,
+    Tracks,
+    correlation,
+    correlations,
+    metric_value,
+)
+from traceconv.io.shown import Counted
 from traceconv.io.source import Head, Source
 from traceconv.io.sqlite import open_database
+from traceconv.model.args import join_args
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import REALTIME, ClockDomain, Run, Zero, looks_like_unix_time
-from traceconv.model.diagnostics import ROWS, lost, skipped
+from traceconv.model.columns import I64
+from traceconv.model.diagnostics import JOINED_ENDS, ROWS, absent, lost, noted, skipped
+from traceconv.model.event_tables import UNBEGUN_END, UNENDED
 from traceconv.model.marks import GPU_MARKS, CountMarks
 from traceconv.model.source_info import Layer
 from traceconv.model.track_table import TrackId
@@ -45,257 +78,491 @@ SOURCE_LEVEL = skipped(
     "rows about instructions, source lines, modules or links have no time: left out (nvvp shows them)",
 )
 UNKNOWN_TABLE = lost("nvprof.unknown_table", "an activity table is not known: its rows were left out")
-UNKNOWN_SENSOR = lost("nvprof.unknown_sensor", "a row of ENVIRONMENT is of an unknown kind: left out")
 
 #: Rows without any time, about the code or the machine.
 _SOURCE_LEVEL = {
     *("BRANCH", "DEVICE_ATTRIBUTE", "FUNCTION", "GLOBAL_ACCESS", "INSTRUCTION_CORRELATION", "INSTRUCTION_EXECUTION"),
     *("MODULE", "NVLINK", "PC_SAMPLING", "PC_SAMPLING_RECORD_INFO", "PCIE", "SHARED_ACCESS", "SOURCE_LOCATOR"),
 }
-
-#: CUpti_ActivityUnifiedMemoryCounterKind: what nvprof itself prints, and whether the end means anything.
-_UNIFIED = {
-    1: ("[Unified Memory Memcpy HtoD]", True),
-    2: ("[Unified Memory Memcpy DtoH]", True),
-    3: ("[Unified Memory CPU page fault]", False),
-    4: ("[Unified Memory GPU page faults]", True),
-    5: ("[Unified Memory thrashing]", False),
-    6: ("[Unified Memory throttling]", True),
-    7: ("[Unified Memory remote map]", False),
-    8: ("[Unified Memory Memcpy DtoD]", True),
-}
-_CPU_FAULT, _GPU_FAULT = 3, 4
-#: Their value is a number of bytes.
-_BYTES = frozenset((1, 2, 8))
-_UNIFIED_COLUMNS = ("start", "end", "counterKind", "value", "address", "srcId", "dstId", "processId", "flags")
-_UNIFIED_OLD = ("timestamp", "counterKind", "value", "deviceId", "processId")
-#: CUpti_ActivitySynchronizationType of waits for an event.
-_OF_EVENTS = (1, 2)
-_CPU = (0xFFFFFFFF, -1, None)
-
-_CLOCKS = (("SM clock", "MHz"), ("Memory clock", "MHz"))
-#: CUpti_ActivityEnvironmentKind: layout of the data, then name and unit of each number in it.
-_SENSORS: dict[Any, tuple[str, tuple[tuple[str, str], ...]]] = {
-    1: ("<IIIII", (*_CLOCKS, ("PCIe generation", ""), ("PCIe width", "lanes"), ("Clock throttle reasons", "bits"))),
-    2: ("<I", (("Temperature", "°C"),)),
-    3: ("<II", (("Power", "mW"), ("Power limit", "mW"))),
-    4: ("<I", (("Fan speed", "%"),)),
-}
-
-#: CUpti_OpenAccEventKind and CUpti_OpenMpEventKind.
-_OPENACC = (
-    *("invalid", "device init", "device shutdown", "runtime shutdown", "enqueue launch", "enqueue upload"),
-    *("enqueue download", "wait", "implicit wait", "compute construct", "update", "enter data", "exit data"),
-    *("create", "delete", "alloc", "free"),
+UNKNOWN_CALL = noted(
+    "nvprof.unknown_call", "a call has a number (cbid) that is newer than the list of names: the number is shown"
 )
-_OPENMP = ("invalid", "parallel", "task", "thread", "idle", "wait barrier", "wait taskwait")
-_OPENACC_COLUMNS = ("eventKind", "cuProcessId", "cuThreadId", "implicit", "lineNo", "srcFile", "funcName", "externalId")
-_OPENACC_MORE = {
-    "OPENACC_DATA": {"bytes": "bytes", "varName": "variable"},
-    "OPENACC_LAUNCH": {"numGangs": "gangs", "numWorkers": "workers", "vectorLength": "vector_length", "kernelName": ""},
-    "OPENACC_OTHER": {},
+NO_LAUNCH = absent(
+    "nvprof.no_launch",
+    "the correlation id of device work is in no recorded call, or in calls of several processes: no flow",
+)
+UNMATCHED = absent(
+    "nvprof.unmatched_row",
+    "a row describes a call, kernel or marker by an id that no other row has: left out",
+)
+
+_API = {
+    "RUNTIME": (_cupti.RUNTIME_CALLS, _cupti.RUNTIME_API),
+    "DRIVER": (_cupti.DRIVER_CALLS, _cupti.DRIVER_API),
 }
-_TEXTS = ("varName", "kernelName")
+_API_COLUMNS = ("processId", "threadId", "cbid", "returnValue", "correlationId")
+#: The args of what has a correlation id: the id, and the rest.
+ID_ARG = b'{"correlation_id":%d%b'
+_encode = msgspec.json.Encoder(enc_hook=str).encode
 
-_PREEMPTION = {1: "preempted: saved", 2: "preempted: restored"}
+
+class Extras:
+    """Rows that belong to another one, kept by its id until that one is read; each is counted in the balance."""
+
+    def __init__(self, out: Builder) -> None:
+        self._out = out
+        self._args: dict[int, dict[str, Any]] = {}
+        self._tables: dict[int, Counter[str]] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._args)
+
+    def add(self, number: int, table: str, args: dict[str, Any]) -> None:
+        """Keep the args of a row for another one; all values of one key are kept."""
+        kept = self._args.setdefault(number, {})
+        for key, value in args.items():
+            before = kept.get(key)
+            kept[key] = value if before is None else [*before, value] if isinstance(before, list) else [before, value]
+        self._tables.setdefault(number, Counter())[table] += 1
+
+    def take(self, number: int, owner: str) -> dict[str, Any]:
+        """Remove and return the args that are kept for a row."""
+        args = self._args.pop(number, None)
+        if args is None:
+            return {}
+        became = Counted(f"row that became args of {owner}", f"rows that became args of {owner}")
+        self._out.balance.merged[became] += self._tables.pop(number).total()
+        return args
+
+    def report_left(self, place: str) -> None:
+        """Count the rows that were not used."""
+        left: Counter[str] = Counter()
+        for tables in self._tables.values():
+            left.update(tables)
+        for table, count in left.items():
+            self._out.skip(UNMATCHED, f"{place}:{table}", count=count)
 
 
-class RareTables:
-    """Reads the tables that few recordings have."""
+class ProcessLaunches(Launches):
+    """Joins device work to the calls that launched it, when all rows are read. Processes may be of any value."""
+
+    def __init__(self, out: Builder) -> None:
+        super().__init__()
+        self._out = out
+        self._numbers: dict[Any, int] = {}
+        self._pids: dict[int, Any] = {}
+
+    def number(self, pid: Any) -> int:
+        """Return the number that stands for a process here, a new one for a new pid."""
+        return self._numbers.setdefault(pid, len(self._numbers))
+
+    def pid_of(self, number: int) -> Any:
+        """Return the only process with a call of that correlation id, None if there is none or more than one.
+
+        To be asked once all calls are there.
+        """
+        if not self._pids:
+            pids = list(self._numbers)
+            for processes, ids, _ in self._calls:
+                for process, call in zip(processes.tolist(), ids.tolist(), strict=True):
+                    pid = pids[process]
+                    self._pids[call] = pid if self._pids.get(call, pid) == pid else None
+        return self._pids.get(number)
+
+    def draw(self, place: str) -> None:
+        """Add the flows."""
+        sources, targets, origins, missing = self.pairs()
+        if missing:
+            self._out.problem(NO_LAUNCH, place, count=missing)
+        same = np.full(len(sources), self._out.tables.string(_cupti.LAUNCH_FLOW))
+        self._out.bulk.flows(sources, targets, same, same, origins)
+
+
+class Calls:
+    """Reads RUNTIME and DRIVER."""
+
+    def __init__(self, activities: Activities, tracks: Tracks, launches: ProcessLaunches, out: Builder) -> None:
+        self._activities = activities
+        self._tracks = tracks
+        self._launches = launches
+        self._out = out
+        self._extras = Extras(out)
+        self._unknown: set[tuple[str, Any]] = set()
+        self.failed = 0
+
+    def read(self) -> None:
+        """Read all calls, with what other tables say about them."""
+        self._read_cuda_events()
+        self._read_external()
+        for table in _API:  # of two calls with one id that of the runtime comes first, and is the launch
+            self._read_table(table)
+        self._extras.report_left(self._out.info.name)
+
+    def _read_cuda_events(self) -> None:
+        """Read cudaEventRecord: which event, on which stream."""
+        columns = ("correlationId", "contextId", "streamId", "eventId")
+        for _, number, context, stream, event in self._activities.rows("CUDA_EVENT", columns):
+            args = {"event_id": event, "event_context": context, "event_stream": stream}
+            self._extras.add(correlation(number), "CUDA_EVENT", args)
+
+    def _read_external(self) -> None:
+        """Read what another library (OpenACC, a framework) calls the operation that this call is part of."""
+        columns = ("correlationId", "externalKind", "externalId")
+        for _, number, kind, external in self._activities.rows("EXTERNAL_CORRELATION", columns):
+            self._extras.add(correlation(number), "EXTERNAL_CORRELATION", {f"external_id_kind_{kind}": external})
+
+    def _read_table(self, table: str) -> None:
+        kinds = Known(partial(self._kind, table))
+        for spans in self._activities.spans(table, _API_COLUMNS):
+            kinds_of_rows = kinds.of([row[3:7] for row in spans.rows], spans.rows)
+            ids = correlations([row[7] for row in spans.rows])
+            slices, processes = spans.add_to(self._out, kinds_of_rows, self._args(ids, kinds_of_rows))
+            self._launches.add_calls(processes, ids, slices)
+            self.failed += len(kinds_of_rows) - [row[6] or 0 for row in spans.rows].count(0)
+
+    def _kind(self, table: str, row: Row) -> Described:
+        pid, thread, cbid, result = row[3:7]
+        names, category = _API[table]
+        category_string = self._out.tables.string(category)
+        name = names.get(cbid, f"{category}#{cbid!s:.20}")
+        if cbid not in names and (table, cbid) not in self._unknown:
+            self._unknown.add((table, cbid))
+            self._out.problem(UNKNOWN_CALL, self._activities.place(table, row[0]), name)
+        info = {"cbid": cbid} | ({"return_value": result} if result else {})
+        args = b"," + _encode(info)[1:]
+        track = self._tracks.thread(pid, thread)
+        return Described(track, self._out.tables.string(name), category_string, args, self._launches.number(pid))
+
+    def _args(self, ids: I64, kinds: list[Described]) -> list[bytes]:
+        args = [ID_ARG % (number, kind.args) for number, kind in zip(ids.tolist(), kinds, strict=True)]
+        if not self._extras:
+            return args
+        pairs = zip(args, ids.tolist(), strict=True)
+        return [join_args(known, self._extras.take(number, "calls")) if number else known for known, number in pairs]
+
+
+#: One of these, but for devices without concurrent kernels, holds all; the third those that kernels launched.
+_KERNEL_TABLES = ("CONCURRENT_KERNEL", "KERNEL", "CDP_KERNEL")
+#: After the row id and the times: where it ran, what is equal for all launches of a kernel of one shape, and the rest.
+_PLACE = ("deviceId", "contextId", "streamId")
+_SHAPE = ("name", "launchType", *GRID, *SHAPE)
+_LAUNCH = ("correlationId", "gridId", "completed", "queued", "submitted")
+#: Of kernels that kernels launched only.
+_PARENT = ("parentGridId", "parentBlockX", "parentBlockY", "parentBlockZ")
+_SHAPE_FROM = 3 + len(_PLACE)
+_SHAPE_TO = _SHAPE_FROM + len(_SHAPE)
+#: Left out where they are 0.
+_RARE = frozenset(("localMemoryPerThread", "localMemoryTotal", "sharedMemoryExecuted"))
+
+_COPY_COLUMNS = (*_PLACE, "correlationId", "copyKind", "srcKind", "dstKind", "flags", "bytes")
+_PEER_COLUMNS = ("srcDeviceId", "srcContextId", "dstDeviceId", "dstContextId")
+_MEMSET_COLUMNS = (*_PLACE, "correlationId", "value", "memoryKind", "flags", "bytes")
+_COUNTED_COLUMNS = ("id", "value", "instance", "correlationId")
+#: The args of nearly all kernels.
+_USUAL = ID_ARG.replace(b"%b", b',"grid_id":%d%b')
+
+
+class DeviceWork:
+    """Reads the tables of what ran on devices."""
+
+    def __init__(self, activities: Activities, tracks: Tracks, launches: ProcessLaunches, out: Builder) -> None:
+        self._activities = activities
+        self._tracks = tracks
+        self._launches = launches
+        self._out = out
+        self._counted = Extras(out)
+        self._names: dict[Any, int] = {}
+        self._mangled: dict[Any, str] = {}
+        self._grids: dict[Any, int] = {}
+        self._grids_of: list[tuple[list[Any], I64]] = []
+
+    def read(self) -> None:
+        """Read all work of devices."""
+        self._read_counted()
+        for table in _KERNEL_TABLES:
+            self._read_kernels(table)
+        for table, more in (("MEMCPY", ()), ("MEMCPY2", _PEER_COLUMNS)):
+            for spans in self._activities.spans(table, (*_COPY_COLUMNS, *more)):
+                self._add(spans, _cupti.MEMCPY, self._copy_name, self._copy_args)
+        for spans in self._activities.spans("MEMSET", _MEMSET_COLUMNS):
+            self._add(spans, _cupti.MEMSET, lambda _: "[CUDA memset]", self._memset_args)
+        self._counted.report_left(self._out.info.name)
+
+    def _add(
+        self, spans: Spans, category: str, name: Callable[[Row], str], args: Callable[[Row, int], dict[str, Any]]
+    ) -> None:
+        """Read copies and memsets, whose args are made one by one."""
+        string, tracks = self._out.tables.string, Known(self._track)
+        places = tracks.of([row[3:6] for row in spans.rows], spans.rows)
+        kinds = [
+            Described(track, string(name(row)), string(category), b"", process)
+            for row, (track, process) in zip(spans.rows, places, strict=True)
+        ]
+        ids = correlations([row[6] for row in spans.rows])
+        self._put(spans, kinds, ids, [_encode(args(row, dur)) for row, _, dur in spans.each()])
+
+    def _track(self, row: Row, number: int = 0) -> tuple[int, int]:
+        """Return the stream of a row and a number for its process."""
+        known = self._tracks.pids
+        if len(known) > 1 and not number:
+            return -1, 0  # the call that launched it tells, once its correlation id is known
+        pid = self._launches.pid_of(number) if len(known) > 1 else known[0] if known else None
+        return self._tracks.stream(pid, *row[3:6]), self._launches.number(pid)
+
+    def _put(self, spans: Spans, kinds: Sequence[Described], ids: I64, args: Sequence[bytes]) -> I64:
+        """Draw rows; return their slices."""
+        if len(self._tracks.pids) > 1:
+            places = map(self._track, spans.rows, ids.tolist())
+            kinds = [kind._replace(track=at[0], process=at[1]) for kind, at in zip(kinds, places, strict=True)]
+        slices, processes = spans.add_to(self._out, kinds, args)
+        self._launches.add_work(processes, ids, slices)
+        return slices
+
+    def _read_kernels(self, table: str) -> None:
+        kinds = Known(partial(self._kind, table))
+        parent = _PARENT if self._activities.has(table, *_PARENT[:1]) else ()
+        for spans in self._activities.spans(table, (*_PLACE, *_SHAPE, *_LAUNCH, *parent)):
+            rows = spans.rows
+            kinds_of_rows = kinds.of([row[3:_SHAPE_TO] for row in rows], rows)
+            ids = correlations([row[_SHAPE_TO] for row in rows])
+            slices = self._put(spans, kinds_of_rows, ids, self._args(rows, ids.tolist(), kinds_of_rows))
+            if table == "CDP_KERNEL":
+                self._join_to_parents(spans, slices)
+            else:
+                self._grids_of.append(([row[_SHAPE_TO + 1] for row in rows], slices))
+
+    def _kind(self, table: str, row: Row) -> Described:
+        """Return the properties that launches of a kernel of one shape share."""
+        category, name = self._out.tables.string(_cupti.KERNEL), self._kernel_name(table, row)
+        mangled = self._mangled.get(row[_SHAPE_FROM])
+        args = _shape_args(row[_SHAPE_FROM:_SHAPE_TO]) | ({"mangled": mangled} if mangled else {})
+        track, process = self._track(row)
+        return Described(track, name, category, _members(args), process)
+
+    def _args(self, rows: Sequence[Row], ids: list[int], kinds: list[Described]) -> list[bytes]:
+        launches = [row[_SHAPE_TO + 1 :] for row in rows]
+        made = [
+            _USUAL % (number, launch[0], kind[3])
+            if number and launch[0] and launch[1] == row[2] and not any(launch[2:])
+            else join_args(_launch_args(row, number), b"{" + kind.args.lstrip(b","))
+            for row, launch, number, kind in zip(rows, launches, ids, kinds, strict=True)
+        ]
+        if not self._counted:
+            return made
+        pairs = zip(made, ids, strict=True)
+        return [join_args(args, self._counted.take(number, "kernels")) if number else args for args, number in pairs]
+
+    def _kernel_name(self, table: str, row: Row) -> int:
+        number = row[_SHAPE_FROM]
+        name = self._names.get(number)
+        if name is None:
+            text = self._activities.text(number, self._activities.place(table, row[0])) or "kernel without a name"
+            name = self._names[number] = self._out.tables.string(demangle(text))
+            if demangle(text) != text:
+                self._mangled[number] = text
+        return name
+
+    def _join_to_parents(self, spans: Spans, slices: I64) -> None:
+        """Add flows to kernels from the kernels that launched them on the device."""
+        for grids, of_grids in self._grids_of:
+            self._grids.update((grid, kernel) for grid, kernel in zip(grids, of_grids.tolist(), strict=True) if grid)
+        self._grids_of.clear()
+        parent_at = _SHAPE_TO + len(_LAUNCH)
+        pairs = [
+            (self._grids[row[parent_at]], kernel, row[0])
+            for row, kernel in zip(spans.rows, slices.tolist(), strict=True)
+            if row[parent_at:] and row[parent_at] and row[parent_at] in self._grids
+        ]
+        same = [self._out.tables.string(_cupti.LAUNCH_FLOW)] * len(pairs)
+        sources, targets, origins = ([pair[column] for pair in pairs] for column in range(3))
+        self._out.bulk.flows(sources, targets, same, same, origins)
+
+    def _read_counted(self) -> None:
+        for table in ("EVENT", "EVENT_INSTANCE", "METRIC", "METRIC_INSTANCE"):
+            word, _, per_instance = table.lower().partition("_")
+            for _, number, value, instance, kernel in self._activities.rows(table, _COUNTED_COLUMNS):
+                name = f"{word}_{number}_instance_{instance}" if per_instance else f"{word}_{number}"
+                self._counted.add(correlation(kernel), table, {name: value if word == "event" else metric_value(value)})
+
+    def _copy_name(self, row: Row) -> str:
+        return f"[CUDA memcpy {_cupti.named(_cupti.MEMCPY_KIND, row[7])}]"
+
+    def _copy_args(self, row: Row, dur: int) -> dict[str, Any]:
+        args = _sized(row, row[11], dur)
+        args["src"] = _cupti.named(_cupti.MEMORY_KIND, row[8])
+        args["dst"] = _cupti.named(_cupti.MEMORY_KIND, row[9])
+        args["async"] = _is_async(row[10])
+        names = ("src_device", "src_context", "dst_device", "dst_context")
+        args |= dict(zip(names, row[12:], strict=False))
+        return args
+
+    def _memset_args(self, row: Row, dur: int) -> dict[str, Any]:
+        args = _sized(row, row[10], dur)
+        args["value"] = row[7]
+        if row[8] is not None:
+            args["memory"] = _cupti.named(_cupti.MEMORY_KIND, row[8])
+        args["async"] = _is_async(row[9])
+        return args
+
+
+def _sized(row: Row, size: Any, dur: int) -> dict[str, Any]:
+    """Return the args of all that moves bytes."""
+    args: dict[str, Any] = {"correlation_id": correlation(row[6])} if correlation(row[6]) else {}
+    args["bytes"] = size
+    rate = _cupti.throughput_gb_per_s(size, dur) if isinstance(size, int) else None
+    return args | ({_cupti.THROUGHPUT: rate} if rate is not None else {})
+
+
+def _is_async(flags: Any) -> bool:
+    return isinstance(flags, int) and bool(flags & 1)
+
+
+def _shape_args(shape: Row) -> dict[str, Any]:
+    """Return the args that all launches of a kernel of one shape have in common; `shape` is the values of _SHAPE."""
+    grid, rest = shape[2:8], shape[8:]
+    args: dict[str, Any] = {}
+    if any(size is not None for size in grid):
+        args = {"grid": grid[:3], "block": grid[3:]}
+    used = zip(SHAPE.items(), rest, strict=True)
+    args |= {name: value for (column, name), value in used if value or (value == 0 and column not in _RARE)}
+    if shape[1]:
+        args["launch_type"] = _cupti.named(_cupti.LAUNCH_TYPE, shape[1])
+    return args
+
+
+def _members(args: dict[str, Any]) -> bytes:
+    """Return the end of a JSON object, after its first member."""
+    return b"," + _encode(args)[1:] if args else b"}"
+
+
+def _launch_args(row: Row, number: int) -> dict[str, Any]:
+    """Return the args of one launch: how long it waited, and its place in a tree of kernels."""
+    start, end = row[1:3]
+    grid, completed, queued, submitted, *parent = row[_SHAPE_TO + 1 :]
+    args: dict[str, Any] = {"correlation_id": number} if number else {}
+    for name, since, until in (
+        ("queued_before_start_ns", queued, start),
+        ("submitted_before_start_ns", submitted, start),
+        ("completed_after_end_ns", end, completed),
+    ):
+        if isinstance(since, int) and isinstance(until, int) and 0 < since < until:
+            args[name] = until - since
+    if grid:
+        args["grid_id"] = grid
+    if parent and parent[0]:
+        args |= {"parent_grid_id": parent[0], "parent_block": parent[1:]}
+    return args
+
+
+CATEGORY = "nvtx"
+
+_INSTANT, _START, _END = 1, 2, 4
+_SYNC = {8: "acquire", 16: "acquired", 32: "acquire failed", 64: "release"}
+_COLOR_ARGB = 2
+#: CUpti_MetricValueKind, of payloads.
+_PAYLOADS = {0: "<d", 1: "<Q", 2: "<d", 3: "<Q", 4: "<q", 5: "<I"}
+_MARKER_COLUMNS = ("flags", "timestamp", "id", "objectKind", "objectId", "name", "domain")
+_DATA_COLUMNS = ("flags", "id", "payloadKind", "payload", "color", "category")
+
+
+class _Open(NamedTuple):
+    track: TrackId
+    ts: int
+    name: str
+    args: dict[str, Any]
+    row: int
+
+
+class Marks:
+    """Reads MARKER and MARKER_DATA."""
 
     def __init__(self, activities: Activities, tracks: Tracks, out: Builder) -> None:
         self._activities = activities
         self._tracks = tracks
         self._out = out
-        self._in_use: dict[tuple[Any, Any, str], list[tuple[int, int, int]]] = {}
-        pids = tracks.pids
-        self._pid = pids[0] if len(pids) == 1 else None
+        self._data = Extras(out)
+        self._open: dict[Any, list[_Open]] = {}
 
     def read(self) -> None:
-        """Read all of them."""
-        self._synchronization()
-        self._overhead()
-        self._unified_memory()
-        self._memory()
-        self._environment()
-        self._sampled()
-        self._preemption()
-        for table, more in _OPENACC_MORE.items():
-            self._openacc(table, more)
-        self._openmp()
+        """Read all ranges and marks; those that are open at the end stay so until `close`."""
+        for row, flags, number, kind, payload, color, category in self._activities.rows("MARKER_DATA", _DATA_COLUMNS):
+            place = self._activities.place("MARKER_DATA", row)
+            self._data.add(number, "MARKER_DATA", self._data_args(place, flags, kind, payload, color, category))
+        for row, flags, ts, *rest in self._activities.moments("MARKER", "timestamp", _MARKER_COLUMNS, "timestamp"):
+            self._mark(row, flags if isinstance(flags, int) else 0, ts, *rest)
+        self._data.report_left(self._out.info.name)
 
-    def _slice(
-        self, track: TrackId, ts: int, dur: int, name: str, category: str, args: dict[str, Any], row: int
-    ) -> None:
-        self._out.slice(track, ts, dur, name, category, args, row)
-        self._out.balance.written += 1
+    def _data_args(self, place: str, flags: Any, kind: Any, payload: Any, color: Any, category: Any) -> dict[str, Any]:
+        args: dict[str, Any] = {}
+        if category:
+            args["nvtx_category"] = self._activities.text(category, place)
+        if isinstance(color, int) and isinstance(flags, int) and flags & _COLOR_ARGB:
+            args["color_argb"] = f"{color & 0xFFFFFFFF:08x}"
+        value = _payload(kind, payload)
+        if value:
+            args["payload"] = value
+        return args
 
-    def _synchronization(self) -> None:
-        columns = ("type", "correlationId", "contextId", "streamId", "cudaEventId")
-        for spans in self._activities.spans("SYNCHRONIZATION", columns):
-            track = self._tracks.below_process(self._pid, "CUDA synchronization")
-            for row, ts, dur in spans.each():
-                info = {"correlation_id": correlation(row[4]), "context": row[5], "stream": row[6]}
-                args = {key: value for key, value in info.items() if value not in _CPU}
-                args |= {"event_id": row[7]} if row[3] in _OF_EVENTS else {}
-                self._slice(track, ts, dur, _cupti.named(_cupti.SYNCHRONIZATION, row[3]), _cupti.SYNC, args, row[0])
-
-    def _overhead(self) -> None:
-        for spans in self._activities.spans("OVERHEAD", ("overheadKind", "objectKind", "objectId")):
-            for row, ts, dur in spans.each():
-                about = ObjectId.of(row[4], row[5])
-                pid = about.first if about.kind in (PROCESS, THREAD) else self._pid
-                args = {"thread": about.second} if about.kind == THREAD else {}
-                track = self._tracks.below_process(pid, "Profiler overhead")
-                self._slice(track, ts, dur, _cupti.named(_cupti.OVERHEAD, row[3]), "overhead", args, row[0])
-
-    def _unified_memory(self) -> None:
-        table = "UNIFIED_MEMORY_COUNTER"
-        if not self._activities.has(table, "start"):
-            self._unified_memory_old(table)
+    def _mark(self, row: int, flags: int, ts: int, number: Any, kind: Any, blob: Any, name: Any, domain: Any) -> None:
+        place = self._activities.place("MARKER", row)
+        if flags & _END:
+            self._end(place, ts, number)
             return
-        for row in self._activities.moments(table, "start", _UNIFIED_COLUMNS):
-            number, start, end, kind, value, address, source, target, pid, flags = row
-            name, has_length = _unified(kind)
-            device = target if source in _CPU else source
-            args = _unified_args(kind, value, flags)
-            args |= {"address": _hex(address)} if isinstance(address, int) and address else {}
-            track = self._tracks.below_device(pid, None if kind == _CPU_FAULT else device, "Unified memory")
-            if has_length and type(end) is int and end >= start:
-                if kind in _BYTES and isinstance(value, int) and end > start:
-                    args[_cupti.THROUGHPUT] = _cupti.throughput_gb_per_s(value, end - start)
-                self._slice(track, start, end - start, name, "unified_memory", args, number)
-            else:
-                self._instant(track, start, name, "unified_memory", args, number)
-
-    def _unified_memory_old(self, table: str) -> None:
-        """Read the unified memory of CUDA 6 and 7: a value at a point in time."""
-        for row, ts, kind, value, device, pid in self._activities.moments(table, "timestamp", _UNIFIED_OLD):
-            name, _ = _unified(kind)
-            track = self._tracks.below_device(pid, device, "Unified memory")
-            self._instant(track, ts, name, "unified_memory", _unified_args(kind, value, None), row)
-
-    def _memory(self) -> None:
-        columns = ("memoryKind", "address", "bytes", "start", "end", "processId", "deviceId", "contextId", "name")
-        for values in self._activities.moments("MEMORY", "start", columns):
-            row, kind, address, size, start, end, pid, device, context, name = values
-            memory = _cupti.named(_cupti.MEMORY_KIND, kind)
-            args = {"bytes": size, "memory": memory, "context": context}
-            args |= {"address": _hex(address)} if isinstance(address, int) else {}
-            if name:
-                args["variable"] = self._activities.text(name, self._activities.place("MEMORY", row))
-            freed = end if type(end) is int and end > start else None
-            if freed is not None:
-                args["lifetime_ns"] = freed - start
-            self._instant(self._tracks.below_device(pid, device, "Allocations"), start, "allocate", "memory", args, row)
-            if isinstance(size, int):
-                changes = self._in_use.setdefault((pid, device, memory), [])
-                changes.append((start, size, row))
-                changes += [(freed, -size, row)] if freed is not None else []
-        self._draw_in_use()
-
-    def _draw_in_use(self) -> None:
-        for (pid, device, memory), changes in self._in_use.items():
-            track = self._tracks.counter(
-                pid, device, f"Allocated {memory} memory", "bytes", "from the allocations seen"
-            )
-            total = 0
-            for ts, change, row in sorted(changes):
-                total += change
-                self._out.counter(track, ts, total, row)
-
-    def _environment(self) -> None:
-        table, columns = "ENVIRONMENT", ("deviceId", "timestamp", "environmentKind", "data")
-        for row, device, ts, kind, data in self._activities.moments(table, "timestamp", columns):
-            layout, sensors = _SENSORS.get(kind, ("", ()))
-            if not sensors or not isinstance(data, bytes) or len(data) < struct.calcsize(layout):
-                self._out.skip(UNKNOWN_SENSOR, self._activities.place(table, row), f"kind {kind!s:.20}")
-                continue
-            values = struct.unpack_from(layout, data)
-            for (name, unit), value in zip(sensors, values, strict=True):
-                self._out.counter(self._tracks.counter(self._pid, device, name, unit), ts, value, row)
+        about = ObjectId.of(kind, blob)
+        track = self._track(about)
+        args = {"domain": self._activities.text(domain, place)} if domain else {}
+        args |= self._data.take(number, "ranges and marks")
+        sync = [word for bit, word in _SYNC.items() if flags & bit]
+        args |= {"sync": ", ".join(sync)} if sync else {}
+        text = self._activities.text(name, place)
+        if flags & _START:
+            self._open.setdefault(number, []).append(_Open(track, ts, text, args, row))
+        else:
+            self._out.instant(track, ts, text, CATEGORY, args, row)
             self._out.balance.written += 1
 
-    def _sampled(self) -> None:
-        """Read events and metrics that were read at points in time."""
-        for table, word in (("EVENT", "Event"), ("METRIC", "Metric")):
-            for suffix in ("", "_INSTANCE"):
-                name = f"INSTANTANEOUS_{table}{suffix}"
-                columns = ("timestamp", "deviceId", "id", "value", "instance")
-                for row, ts, device, number, value, instance in self._activities.moments(name, "timestamp", columns):
-                    title = f"{word} {number}" + (f" instance {instance}" if suffix else "")
-                    self._counter_value(name, title, device, ts, value, row)
-
-    def _counter_value(self, table: str, title: str, device: Any, ts: int, value: Any, row: int) -> None:
-        number = metric_value(value)
-        if not isinstance(number, int | float):
-            self._out.skip(UNKNOWN_SENSOR, self._activities.place(table, row), f"value {number!s:.20}")
+    def _end(self, place: str, ts: int, number: Any) -> None:
+        started = self._open.get(number)
+        if not started:
+            self._out.skip(UNBEGUN_END, place)
             return
-        is_there = self._out.counter(self._tracks.counter(self._pid, device, title, ""), ts, number, row)
-        self._out.count_values(is_there, not is_there)
-
-    def _preemption(self) -> None:
-        columns = ("timestamp", "preemptionKind", "gridId", "blockX", "blockY", "blockZ")
-        for row, ts, kind, grid, *block in self._activities.moments("PREEMPTION", "timestamp", columns):
-            name = _PREEMPTION.get(kind, f"preemption {_cupti.named({}, kind)}")
-            track = self._tracks.below_process(self._pid, "Preemption")
-            self._instant(track, ts, name, "preemption", {"grid_id": grid, "block": block}, row)
-
-    def _openacc(self, table: str, more: dict[str, str]) -> None:
-        for spans in self._activities.spans(table, (*_OPENACC_COLUMNS, *more)):
-            for row, ts, dur in spans.each():
-                name = _word(_OPENACC, row[3])
-                args = self._openacc_args(table, row, more)
-                self._slice(self._tracks.thread(row[4], row[5]), ts, dur, f"OpenACC {name}", "openacc", args, row[0])
-
-    def _openacc_args(self, table: str, row: Row, more: dict[str, str]) -> dict[str, Any]:
-        place = self._activities.place(table, row[0])
-        args = {
-            "implicit": bool(row[6]),
-            "line": row[7],
-            "file": self._activities.text(row[8], place),
-            "function": self._activities.text(row[9], place),
-            "external_id": row[10],
-        }
-        for column, value in zip(more, row[11:], strict=True):
-            args[more[column] or "kernel"] = self._activities.text(value, place) if column in _TEXTS else value
-        return {key: value for key, value in args.items() if value not in (None, "")}
-
-    def _openmp(self) -> None:
-        for spans in self._activities.spans("OPENMP", ("eventKind", "cuProcessId", "cuThreadId", "threadId")):
-            for row, ts, dur in spans.each():
-                name = _word(_OPENMP, row[3])
-                args = {"openmp_thread": row[6]}
-                self._slice(self._tracks.thread(row[4], row[5]), ts, dur, f"OpenMP {name}", "openmp", args, row[0])
-
-    def _instant(self, track: TrackId, ts: int, name: str, category: str, args: dict[str, Any], row: int) -> None:
-        self._out.instant(track, ts, name, category, args, row)
+        mark = started.pop()
+        if not started:
+            del self._open[number]
+        self._out.slice(mark.track, mark.ts, ts - mark.ts, mark.name, CATEGORY, mark.args, mark.row)
         self._out.balance.written += 1
+        self._out.balance.merged[JOINED_ENDS] += 1
+
+    def close(self) -> None:
+        """End all open ranges where the recording ends."""
+        last = self._out.tables.last_ts()
+        for started in self._open.values():
+            for mark in started:
+                self._out.problem(UNENDED, self._activities.place("MARKER", mark.row), repr(mark.name))
+                args = mark.args | {"unfinished": True}
+                self._out.slice(mark.track, mark.ts, max(last - mark.ts, 0), mark.name, CATEGORY, args, mark.row)
+                self._out.balance.written += 1
+
+    def _track(self, about: ObjectId) -> TrackId:
+        if about.kind == THREAD:
+            return self._tracks.thread(about.first, about.second)
+        pid = self._tracks.pids[0] if len(self._tracks.pids) == 1 else None
+        if about.kind == DEVICE:
+            return self._tracks.below_device(pid, about.first, "NVTX")
+        if about.kind == CONTEXT:
+            return self._tracks.context(pid, about.first, about.second)
+        if about.kind == STREAM:
+            return self._tracks.stream(pid, about.first, about.second, about.third)
+        return self._tracks.below_process(about.first if about.kind == PROCESS else None, "NVTX")
 
 
-def _word(words: tuple[str, ...], number: Any) -> str:
-    return words[number] if isinstance(number, int) and 0 <= number < len(words) else f"kind {number}"
-
-
-def _unified(kind: Any) -> tuple[str, bool]:
-    return _UNIFIED.get(kind, (f"[Unified Memory {_cupti.named({}, kind)}]", False))
-
-
-def _hex(number: int) -> str:
-    """Return a 64-bit number, stored as signed."""
-    return f"0x{number & (1 << 64) - 1:x}"
-
-
-def _unified_args(kind: Any, value: Any, flags: Any) -> dict[str, Any]:
-    """Return the args of a unified memory event; its kind tells the meaning of value and flags."""
-    if kind in _BYTES:
-        return {"bytes": value} | ({"cause": _cupti.named(_cupti.MIGRATION_CAUSE, flags)} if flags else {})
-    if kind == _CPU_FAULT:
-        args = {"program_counter": _hex(value)} if isinstance(value, int) else {}
-        return args | ({"access": _cupti.named(_cupti.ACCESS_TYPE, flags)} if flags else {})
-    if kind == _GPU_FAULT:
-        return {"faults": value} | ({"access": _cupti.named(_cupti.ACCESS_TYPE, flags)} if flags else {})
-    return {"value": value} | ({"flags": flags} if flags else {})
+def _payload(kind: Any, payload: Any) -> Any:
+    """Return the number that a program gave along; None for none, which is stored as 0."""
+    if not isinstance(payload, bytes) or kind not in _PAYLOADS:
+        return payload if isinstance(payload, int | float) else None
+    layout = struct.Struct(_PAYLOADS[kind])
+    (value,) = layout.unpack(payload[: layout.size].ljust(layout.size, b"\0"))
+    return value if value == value and abs(value) != float("inf") else str(value)
 
 
 @dataclass(frozen=True)
@@ -335,7 +602,7 @@ class NvprofSqlite(Importer):
         "Kernel names are demangled as by c++filt; nvprof itself prints them slightly differently (float const *).",
     )
     unrecorded = "nvprof runs on GPUs up to compute capability 7; none was at hand. Public databases were read, too."
-    marks = structs.replace(GPU_MARKS, counts=CountMarks((_cupti.KERNEL,), r"event_\d+"))
+    marks = msgspec.structs.replace(GPU_MARKS, counts=CountMarks((_cupti.KERNEL,), r"event_\d+"))
 
     def sniff(self, head: Head) -> Match:
         """Recognise the tables: StringTable and CUPTI activities; Nsight Systems has StringIds instead."""
