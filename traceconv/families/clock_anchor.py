@@ -117,14 +117,14 @@ class _Reader(msgspec.Struct, frozen=True):
             if max(abs(reading.ns), abs(reading.other_ns)) > LIMIT_NS or not 0 <= reading.within_ns <= LIMIT_NS:
                 self.out.skip(BAD_READING, number, f"{reading.clock} and {reading.other}")
                 continue
-            one, other = self._domain(reading.clock), self._domain(reading.other)
-            if one == other:
+            first, second = self._domain(reading.clock), self._domain(reading.other)
+            if first == second:
                 self.out.balance.merged[READINGS_BY_TWO_NAMES] += 1
                 continue
             self.out.balance.kept[KEPT_READINGS] += 1
-            pairs[one, other].append(reading)
-        for (one, other), readings in pairs.items():
-            self._relate(one, other, readings)
+            pairs[first, second].append(reading)
+        for (first, second), readings in pairs.items():
+            self._relate(first, second, readings)
         if content.command is not None:
             self._command(content.command)
         self.out.info.boot_id = content.boot_id
@@ -145,12 +145,13 @@ class _Reader(msgspec.Struct, frozen=True):
             resolution = self.content.clocks.get(of_system[1], about).resolution_ns
         return replace(known, resolution_ns=resolution, machine=self.content.host)
 
-    def _relate(self, one: ClockDomain, other: ClockDomain, readings: list[_Reading]) -> None:
-        self.out.clocks.add(one)
-        self.out.clocks.add(other)
-        method = f"readings of {one.name} and {other.name}"
+    def _relate(self, first: ClockDomain, second: ClockDomain, readings: list[_Reading]) -> None:
+        self.out.clocks.add(first)
+        self.out.clocks.add(second)
+        method = f"readings of {first.name} and {second.name}"
         for reading in readings:
-            self.out.clocks.snapshot(ClockSnapshot(one, reading.ns, other, reading.other_ns, reading.within_ns, method))
+            snapshot = ClockSnapshot(first, reading.ns, second, reading.other_ns, reading.within_ns, method)
+            self.out.clocks.snapshot(snapshot)
 
     def _command(self, command: _Command) -> None:
         """Draw a slice from the start to the end of the command."""

@@ -190,8 +190,8 @@ CLOSED = (
 
 def closed(head: Head, *, may_be_log: bool) -> Closed | None:
     """Return what an input is, if it is a known file that no importer reads. `may_be_log`: it could be read as one."""
-    known = (one for one in CLOSED if one.fits(head))
-    return next((one for one in known if one.is_form or not may_be_log), None)
+    known = (form for form in CLOSED if form.fits(head))
+    return next((form for form in known if form.is_form or not may_be_log), None)
 
 
 def may_end_with_metadata(head: Head) -> bool:

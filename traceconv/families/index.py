@@ -37,7 +37,7 @@ FORMATS = {
         "mxnet.aggregates:MxnetTable",
         Signature('profile statistics | "count" & "total" | "count" & "min" | "count" & "avg"'),
     ),
-    "nsight-compute": ("nsight.compute:NsightCompute", Signature("kernel name | ==prof== | ==warning== | ==error==")),
+    "nsight-compute": ("nsight_compute:NsightCompute", Signature("kernel name | ==prof== | ==warning== | ==error==")),
     "nsight-systems": ("nsight.systems:NsightSystems", Signature("stringids")),
     "nvprof": ("nvprof.database:NvprofSqlite", Signature("cupti_activity_kind_")),
     "nvprof-text": (

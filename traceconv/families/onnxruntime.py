@@ -164,8 +164,8 @@ class OnnxRuntime(Importer):
     def sniff(self, head: Head) -> Match:
         """Return YES for events with the fields, the categories and the kinds of values that ONNX Runtime writes."""
         events = head.json.objects
-        own = [event for event in events if _is_event(event)]  # others are parts of damaged events
-        if 10 * len(own) > 9 * len(events) and any(event["cat"] in ("Session", "Node") for event in own):
+        whole = [event for event in events if _is_event(event)]  # others are parts of damaged events
+        if 10 * len(whole) > 9 * len(events) and any(event["cat"] in ("Session", "Node") for event in whole):
             return Match.yes("events of a session or of nodes, with the fields of ONNX Runtime and no others")
         if head.complete and _WITHOUT_EVENTS.fullmatch(head.text):
             return Match.maybe("an array without events, in two lines as ONNX Runtime writes it")
@@ -467,7 +467,7 @@ def _steps(layers: list[_Layer], key: str) -> Iterator[tuple[int, int, int]]:
             inner = around.pop()
             yield inner.end, around[-1].values[key] if around else 0, inner.at
 
-    for layer in sorted(layers, key=lambda one: (one.start, -one.end)):
+    for layer in sorted(layers, key=lambda layer: (layer.start, -layer.end)):
         yield from leave(layer.start)
         yield layer.start, layer.values[key], layer.at
         around.append(layer._replace(end=min(layer.end, around[-1].end)) if around else layer)

@@ -45,7 +45,7 @@ def plugins() -> dict[str, type[Importer]]:
         try:
             if point.name in FORMATS:
                 raise ValueError("traceconv has a format of that name")
-            if sum(one.name == point.name for one in points) > 1:
+            if sum(named.name == point.name for named in points) > 1:
                 raise ValueError("another package has a format of that name, too")
             importers[point.name] = _load(point)
         except Exception as error:

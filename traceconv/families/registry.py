@@ -72,7 +72,7 @@ def formats_called(name: str) -> tuple[str, ...]:
     if name in names():
         return (name,)
     lower = name.lower()
-    formats = ALIASES.get(lower) or tuple(one for one in names() if one == lower or one.startswith(f"{lower}-"))
+    formats = ALIASES.get(lower) or tuple(known for known in names() if known == lower or known.startswith(f"{lower}-"))
     return formats or (importer_class(name).name,)  # raises UsageError
 
 
@@ -129,7 +129,8 @@ def _candidates(head: Head, *, to_end: bool) -> list[tuple[str, Certainty]]:
     """Return the candidate formats of an input with their highest certainty, the most certain first."""
     text = searched(head, to_end=to_end)
     fitting = [(name, signature.most) for name, (_, signature) in FORMATS.items() if signature.fits(text)]
-    return sorted([*fitting, *((name, Certainty.YES) for name in plugins())], key=lambda one: (-one[1], one[0]))
+    fitting += [(name, Certainty.YES) for name in plugins()]
+    return sorted(fitting, key=lambda candidate: (-candidate[1], candidate[0]))
 
 
 def answers(source: Source) -> dict[str, Match]:
@@ -183,12 +184,12 @@ def _unrecognized(source: Source) -> UnrecognizedFormat:
 
 def options_of(cls: type[Importer]) -> dict[str, Any]:
     """Return the options of an importer with their defaults."""
-    return {one.name: one.default for one in fields(cls)}  # type: ignore[arg-type]
+    return {field.name: field.default for field in fields(cls)}  # type: ignore[arg-type]
 
 
 def option_help(cls: type[Importer], name: str) -> str:
     """Return the help of an option of an importer, "" if it states none."""
-    (text,) = [one.metadata.get("help", "") for one in fields(cls) if one.name == name]  # type: ignore[arg-type]
+    (text,) = [field.metadata.get("help", "") for field in fields(cls) if field.name == name]  # type: ignore[arg-type]
     return str(text)
 
 

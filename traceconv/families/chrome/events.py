@@ -468,23 +468,23 @@ class RowAdder:
         is_slice = rows.phase == _COMPLETE
         is_mark = (rows.phase == _BEGIN) | (rows.phase == _END)
         is_instant = (rows.phase != 0) & ~is_slice & ~is_flow & ~is_mark
-        for own in (is_slice, is_instant, is_mark):
+        for chosen in (is_slice, is_instant, is_mark):
             track, ts, *others = (
-                self._stand_tracks[rows.stand[own]],
-                rows.ts[own],
-                self._text_strings[rows.name[own]],
-                self._text_strings[rows.category[own]],
-                args_at[own],
-                rows.args_len[own].astype(np.int32),
-                origin[own],
+                self._stand_tracks[rows.stand[chosen]],
+                rows.ts[chosen],
+                self._text_strings[rows.name[chosen]],
+                self._text_strings[rows.category[chosen]],
+                args_at[chosen],
+                rows.args_len[chosen].astype(np.int32),
+                origin[chosen],
             )
-            if own is is_slice:
-                self._events.out.bulk.slice_rows(track, ts, rows.dur[own], *others)
-            elif own is is_instant:
+            if chosen is is_slice:
+                self._events.out.bulk.slice_rows(track, ts, rows.dur[chosen], *others)
+            elif chosen is is_instant:
                 self._events.out.bulk.instants(track, ts, *others)
             else:
                 name, category, *rest = others
-                is_begin = rows.phase[own] == _BEGIN
+                is_begin = rows.phase[chosen] == _BEGIN
                 category = np.where(is_begin, category, np.int32(0))
                 self._events.out.bulk.begins_and_ends(track, ts, is_begin.astype(np.uint8), name, category, *rest)
         self._events.out.balance.written += int(np.count_nonzero(is_slice | is_instant))
@@ -550,18 +550,18 @@ class RowAdder:
                     continue
                 self._text_strings[number] = self._events.out.tables.string(rows.scanner.name(number))
 
-    def _add_flows(self, rows: Rows, own: I64, origin: I64) -> None:
+    def _add_flows(self, rows: Rows, chosen: I64, origin: I64) -> None:
         flows, name_of = self._events.flows, rows.scanner.name
         kinds: Known[tuple[int, int], int] = Known(lambda texts: flows.kind(*map(name_of, texts)))
-        texts = zip(rows.category[own].tolist(), rows.name[own].tolist(), strict=True)
-        to_next = (rows.phase[own] == _FLOW_END) & ~rows.is_enclosing[own]
+        texts = zip(rows.category[chosen].tolist(), rows.name[chosen].tolist(), strict=True)
+        to_next = (rows.phase[chosen] == _FLOW_END) & ~rows.is_enclosing[chosen]
         flows.extend(
             [kinds[pair] for pair in texts],
-            flows.ids(rows.data, rows.id_at[own], rows.id_len[own]),
-            rows.phase[own],
-            self._stand_tracks[rows.stand[own]].astype(np.int64),
-            rows.ts[own],
-            origin[own],
+            flows.ids(rows.data, rows.id_at[chosen], rows.id_len[chosen]),
+            rows.phase[chosen],
+            self._stand_tracks[rows.stand[chosen]].astype(np.int64),
+            rows.ts[chosen],
+            origin[chosen],
             to_next,
         )
 

@@ -305,9 +305,9 @@ class _Resolution:
         ended = np.maximum.accumulate(np.where(is_paired, ends, _EARLIEST))[before]
         points = np.where(ended > starts[before], ended + 1, starts[before])  # an E ends what ends at its time
         points[before < 0] = _EARLIEST
-        own = np.flatnonzero(~is_paired)
-        found = _innermost(starts[own], ends[own], points)
-        return np.where(found >= 0, np.append(own, _NO_SLICE)[found], _NO_SLICE)
+        complete = np.flatnonzero(~is_paired)
+        found = _innermost(starts[complete], ends[complete], points)
+        return np.where(found >= 0, np.append(complete, _NO_SLICE)[found], _NO_SLICE)
 
     def _note_several(self, steps: Order, rows: Order, starts: I64) -> None:
         """Note steps at whose time several slices of a track begin, and these slices, the outermost first."""
@@ -358,7 +358,7 @@ class _Resolution:
             self._join(steps[first : first + size].tolist(), sources, targets, alone)
         begins = np.where(is_start, *pairs), np.frombuffer(sources, np.int64)
         ends = np.where(is_start, *pairs[::-1]), np.frombuffer(targets, np.int64)
-        self._flows(*(np.concatenate(both).astype(steps.dtype) for both in (begins, ends)))
+        self._flows(*(np.concatenate(parts).astype(steps.dtype) for parts in (begins, ends)))
         self._skip(self._steps.unpaired, np.frombuffer(alone, np.int64))
         self._out.balance.written += int(self.counts[steps].sum()) - int(
             self.counts[np.frombuffer(alone, np.int64)].sum()

@@ -42,6 +42,6 @@ def declare_kernels(out: Builder, category: str) -> None:
     """Declare the collectives of a format that has only the names of kernels, all of one category."""
     names = out.tables.strings()
     if category in names:
-        of = names.index(category)
-        kinds = {(number, of): kind for number, name in enumerate(names) if (kind := kind_of_kernel(name))}
+        at = names.index(category)
+        kinds = {(number, at): kind for number, name in enumerate(names) if (kind := kind_of_kernel(name))}
         out.collectives = Collectives(kinds) if kinds else None

@@ -362,7 +362,7 @@ class Fit(Struct, frozen=True):
 
     form: Form
     fits: int  # lines that hold such a time
-    of: int  # lines that could begin an entry: neither empty nor indented
+    candidates: int  # lines that could begin an entry: neither empty nor indented
     #: The pairs of consecutive times; for numbers that need not be times only of different ones, since those of a
     #: sorted table are often equal.
     steps: int
@@ -371,7 +371,7 @@ class Fit(Struct, frozen=True):
     @property
     def good(self) -> bool:
         """Whether it fits most lines, and its times run forward."""
-        return 2 * self.fits >= self.of and 4 * self.back <= self.steps and self.fits > 0
+        return 2 * self.fits >= self.candidates and 4 * self.back <= self.steps and self.fits > 0
 
 
 def begins_entry(line: bytes) -> bool:
@@ -435,17 +435,17 @@ def date_order(lines: Iterable[bytes]) -> Form | None:
 
 def date_beside(form: Form, lines: Sequence[bytes]) -> str:
     """Return a date with its time of day, if most times of a form without dates are beside a date; else ""."""
-    found, of = [], 0
+    found, times = [], 0
     for line in lines:
         match = form.find(line)
         if match is None:
             continue
-        of += 1
+        times += 1
         before, after = _DATE_BEFORE.search(line, 0, match.start()), _DATE_AFTER.match(line, match.end())
         if before or after:
             start, end = before.start() if before else match.start(), after.end() if after else match.end()
             found.append(line[start:end].decode("utf-8", "replace"))
-    return found[0] if 2 * len(found) >= of and found else ""
+    return found[0] if 2 * len(found) >= times and found else ""
 
 
 # -- the pattern language ---------------------------------------------------------------------------------------------

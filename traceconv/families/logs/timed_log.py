@@ -365,10 +365,10 @@ class TimedLog(Importer):
                 return _NO_TIMES
             return Match.fallback(f"JSON lines with the time in {where.key}")
         fit = log_times.recognise([plain(line) for line in lines])
-        alone = fit is not None and fit.of == 1 and _BEGINS_WITH_A_TIME.match(head.text) is not None
+        alone = fit is not None and fit.candidates == 1 and _BEGINS_WITH_A_TIME.match(head.text) is not None
         if fit is None or not fit.good or (fit.fits < 2 and not alone):
             return _NO_TIMES
-        return Match.fallback(f"{fit.fits} of {fit.of} lines hold a time ({fit.form.name})")
+        return Match.fallback(f"{fit.fits} of {fit.candidates} lines hold a time ({fit.form.name})")
 
     def read(self, source: Source, out: Builder) -> None:
         """Read the whole log."""
@@ -433,8 +433,8 @@ class TimedLog(Importer):
         fit = log_times.recognise(sample)
         if fit is not None and fit.good:
             return self._sure_of_date(source, fit.form, sample)
-        best = f"the best, {fit.form.name}, fits {fit.fits} of {fit.of} lines" if fit is not None else "none fits"
-        if fit is not None and 2 * fit.fits >= fit.of:
+        best = f"the best, {fit.form.name}, fits {fit.fits} of {fit.candidates} lines" if fit else "none fits"
+        if fit is not None and 2 * fit.fits >= fit.candidates:
             best = f"the times of {fit.form.name} go back {fit.back} times in {fit.fits} lines"
         raise source.malformed(
             f"found no form of time that fits most lines and runs forward ({best})",

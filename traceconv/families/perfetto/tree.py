@@ -103,9 +103,9 @@ class Arrangement:
     def __init__(self, trace: Trace, ids: Identities) -> None:
         self._tracks, self._ids = trace.tracks, ids
         self._kind, self._own_descriptions = trace.tracks.column("kind"), trace.tracks.texts("description")
-        own, lane_of = np.arange(len(ids), dtype=np.int32), trace.tracks.column("lane_of")
-        self.mains: I32 = np.where((lane_of == NO_TRACK) | ids.native[lane_of], own, lane_of)
-        self._has_row = self.mains == own
+        numbers, lane_of = np.arange(len(ids), dtype=np.int32), trace.tracks.column("lane_of")
+        self.mains: I32 = np.where((lane_of == NO_TRACK) | ids.native[lane_of], numbers, lane_of)
+        self._has_row = self.mains == numbers
         self._is_plain = ~ids.native & (self._kind != _COUNTER)
         self._parents = ids.parent.copy()
         self.positions = ids.position.copy()

@@ -215,8 +215,8 @@ class _Reader:
             table.rules += 1
             self._write_pending(table)
             return self._merged(TABLE_HEADINGS)
-        for one in (heading[0] if heading is not None and table is not None else prefix, prefix):
-            before = self._tables.close(one)
+        for closed in (heading[0] if heading is not None and table is not None else prefix, prefix):
+            before = self._tables.close(closed)
             if before is not None:
                 self._end(before)
         self._tables.open(prefix, _Table(self._count + 1, starts))

@@ -184,7 +184,7 @@ def _is_heading(columns: list[str]) -> bool:
 
 
 def _fields(text: str, delimiter: str) -> list[str]:
-    return fields_of(text, delimiter) if len(delimiter) == 1 else [one.strip('"') for one in text.split(delimiter)]
+    return fields_of(text, delimiter) if len(delimiter) == 1 else [field.strip('"') for field in text.split(delimiter)]
 
 
 class _Node(msgspec.Struct):
@@ -193,8 +193,8 @@ class _Node(msgspec.Struct):
     name: str
     line: int
     parent: int  # its place among the functions, which come before those that they call; -1 for no caller
-    total: int | None  # total, own: the time with and without what it calls, ns; `total` is None if it is not stated
-    own: int
+    total: int | None  # the time with what it calls, ns; None if it is not stated
+    self_ns: int  # the time without
     share: float | None  # the per cent of the whole, None if not stated
     args: dict[str, Any]
     length: int = 0  # how long it is drawn, ns
@@ -209,7 +209,7 @@ def _measure(nodes: Sequence[_Node]) -> int:
     whole = 0
     for at in reversed(range(len(nodes))):
         node, inside = nodes[at], callees[at]
-        node.length = min(max(node.own + inside if node.total is None else node.total, inside, 0), LIMIT_NS + 1)
+        node.length = min(max(node.self_ns + inside if node.total is None else node.total, inside, 0), LIMIT_NS + 1)
         if node.parent < 0:
             whole += node.length
         else:
@@ -278,14 +278,14 @@ class _Reader:
                 out.skip(OTHER_LINE, number)
 
     def _numbers(self, report: Report) -> Iterable[str]:
-        return (one for _, _, fields in self._rows(report, count=False) for one in fields[1:])
+        return (field for _, _, fields in self._rows(report, count=False) for field in fields[1:])
 
     def _has_shares(self, report: Report) -> bool:
         """Return whether the columns that end with :Total are per cent.
 
         By a sign, or since all is 100, but not in seconds.
         """
-        total, own = _time_columns(report)
+        total, self_at = _time_columns(report)
         if report.kind != "tree" or total is None:
             return False
         whole = seconds = 0.0
@@ -294,18 +294,18 @@ class _Reader:
                 return fields[total].strip().endswith("%")
             if indent == 0:
                 whole += number_of(fields[total].strip(), self._mark) or 0
-            if own is not None:
-                seconds += number_of(fields[own].strip().removesuffix("s"), self._mark) or 0
+            if self_at is not None:
+                seconds += number_of(fields[self_at].strip().removesuffix("s"), self._mark) or 0
         return abs(whole - _ALL) <= _ROUNDED and abs(seconds - _ALL) > _ROUNDED
 
     def _times(self, report: Report) -> tuple[int | None, int | None]:
         """Return where a function's inclusive and own time stand in seconds, None where the report has none."""
-        total, own = _time_columns(report)
-        if own is not None and any(
-            fields[own].strip().endswith("%") for _, _, fields in self._rows(report, count=False)
+        total, self_at = _time_columns(report)
+        if self_at is not None and any(
+            fields[self_at].strip().endswith("%") for _, _, fields in self._rows(report, count=False)
         ):
-            own = None
-        return None if report.has_shares else total, own
+            self_at = None
+        return None if report.has_shares else total, self_at
 
     def _time(self, text: str) -> int:
         """Return the nanoseconds of a number of seconds; raises ValueError."""
@@ -480,14 +480,14 @@ class _Reader:
 
 def _time_columns(report: Report) -> tuple[int | None, int | None]:
     """Return the columns with what a function took with and without those that it called, None where there are none."""
-    total = own = None
+    total = self_at = None
     for at, column in enumerate(report.columns[1:], 1):
         compact = column.replace(": ", ":")
         if compact == "CPU Time:Total" and total is None:
             total = at
-        elif compact in ("CPU Time:Self", "CPU Time") and own is None:
-            own = at
-    return total, own
+        elif compact in ("CPU Time:Self", "CPU Time") and self_at is None:
+            self_at = at
+    return total, self_at
 
 
 def _indented(text: str, report: Report) -> tuple[int, list[str]]:
