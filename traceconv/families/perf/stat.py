@@ -40,17 +40,7 @@ from traceconv.model.builder import Builder
 from traceconv.model.clocks import REALTIME, ClockDomain, ClockSnapshot, Provenance, Run, Zero
 from traceconv.model.diagnostics import EMPTY_LINES, LINES, absent, lost, noted, skipped
 from traceconv.model.marks import CountMarks, FormatMarks
-from traceconv.model.numbers import (
-    LIMIT_NS,
-    S,
-    double,
-    double_of,
-    is_digits,
-    number_of,
-    parse_ns,
-    whole_of,
-    whole_or_text,
-)
+from traceconv.model.numbers import LIMIT_NS, S, double_of, is_digits, number_of, parse_ns, whole_of, whole_or_text
 from traceconv.model.track_table import NO_TRACK, TrackId
 
 RUN_LINES = Counted("heading or total of the run", "headings and totals of the run")
@@ -460,13 +450,13 @@ class _Reader:
                 self._now.info["runs"] = whole_or_text(title[2])
         elif elapsed := _ELAPSED.fullmatch(text):
             recording.elapsed = min(_seconds(elapsed[1]), LIMIT_NS // 4)
-            recording.info["elapsed_s"] = _float(elapsed[1])
+            recording.info["elapsed_s"] = _decimal(elapsed[1])
             if elapsed[2]:
-                recording.info["elapsed_plus_minus_s"] = _float(elapsed[2])
+                recording.info["elapsed_plus_minus_s"] = _decimal(elapsed[2])
         elif cpu_time := _CPU_TIME.fullmatch(text):
-            recording.info[f"{cpu_time[2]}_s"] = _float(cpu_time[1])
+            recording.info[f"{cpu_time[2]}_s"] = _decimal(cpu_time[1])
         elif recording.in_block and (run := _RUN.fullmatch(text)):
-            recording.info.setdefault("measurements_s", []).append(_float(run[1]))
+            recording.info.setdefault("measurements_s", []).append(_decimal(run[1]))
         else:
             return recording.in_block and text.strip().startswith("# ")
         return True
@@ -496,10 +486,10 @@ class _Reader:
 
     def _row(self, number: int, row: Row) -> None:
         latest = self._latest
-        if row.value is None and latest is None:
-            self._out.skip(BAD_LINE, number, "a metric without a count before it")
-            return
-        if row.value is None and latest is not None:  # a further metric of the count before
+        if row.value is None:  # a further metric of the count before
+            if latest is None:
+                self._out.skip(BAD_LINE, number, "a metric without a count before it")
+                return
             latest.metrics.update(row.metrics)
             if latest.end is not None:
                 self._now.open_rows[latest.place][latest.label] = latest
@@ -619,10 +609,6 @@ class _Reader:
         elif not recording.last:
             mean = " (the mean of the runs)" if "runs" in recording.info else ""
             self._out.note(f"one count for the whole run: a slice as long as the run{mean}, which begins at 0")
-
-
-def _float(text: str) -> float:
-    return double(text.replace(",", "."))
 
 
 @dataclass(frozen=True)

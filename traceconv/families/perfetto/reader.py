@@ -254,7 +254,7 @@ def _decoded(attributes: dict[str, Any]) -> dict[str, Any]:
 def _single(reader: PacketReader, out: Builder) -> tuple[dict[str, Any], list[Shift]]:
     """Return the attributes of the only trace in a file, and the offsets in its times."""
     info = _decoded(reader.metadata)
-    for trace in reader.own:
+    for trace in reader.stated:
         info |= _decoded(trace.attributes)
     by = _shift(info, out)
     return info, [Shift(0, LIMIT_NS, by)] if by else []
@@ -265,7 +265,7 @@ def _joined(reader: PacketReader, out: Builder) -> tuple[dict[str, Any], list[Sh
     out.problem(JOINED, SOURCES)
     info: dict[str, Any] = {}
     shifts, clocks = [], set()
-    for trace in reader.own:
+    for trace in reader.stated:
         stated = _decoded(trace.attributes)
         clocks.add(str(stated.get(CLOCK, "")))
         by = _shift(stated, out)
@@ -332,7 +332,7 @@ def _shift(stated: dict[str, Any], out: Builder) -> int | None:
 
 
 @dataclass(slots=True)
-class OwnTrace:
+class StatedTrace:
     """A trace of traceconv in the file. All its events come after its attributes."""
 
     begin: int  # the number of the packet with its attributes
@@ -347,7 +347,7 @@ class PacketReader:
         self._out, self._unpacked = out, unpacked
         self.rows, self.clocks, self.tracks = Rows(out), Clocks(), Tracks()
         self.metadata: dict[str, Any] = {}
-        self.own: list[OwnTrace] = []
+        self.stated: list[StatedTrace] = []
         self._sequences: dict[int, PacketSequence] = {}
         self._number = self._nesting = 0
         self._others: Counter[int] = Counter()
@@ -363,10 +363,10 @@ class PacketReader:
     @property
     def is_joined(self) -> bool:
         """Whether the file has a trace of traceconv and another one, before or after it."""
-        if not self.own:
+        if not self.stated:
             return False
-        first = self.own[0]
-        return len(self.own) > 1 or first.begin > TO_SOURCES or (first.end or self._number) < self._number
+        first = self.stated[0]
+        return len(self.stated) > 1 or first.begin > TO_SOURCES or (first.end or self._number) < self._number
 
     def read(self, stream: Any) -> None:
         """Read all packets of a plain stream."""
@@ -449,11 +449,11 @@ class PacketReader:
         elif _ATTRIBUTES in fields:
             attributes = attributes_of(Message(fields[_ATTRIBUTES]))
             if SOURCES in attributes:
-                self.own.append(OwnTrace(self._number, attributes))
+                self.stated.append(StatedTrace(self._number, attributes))
             else:
                 self.metadata.update(attributes)
-            if SIZE in attributes and self.own:
-                self.own[-1].end = self._number
+            if SIZE in attributes and self.stated:
+                self.stated[-1].end = self._number
         elif _SYSTEM in fields:
             self.metadata.update(system_of(Message(fields[_SYSTEM])))
         elif _UUID in fields:
@@ -467,9 +467,9 @@ class PacketReader:
     def _report(self) -> None:
         """Count the packets that were not read, by kind."""
         for code, about in ((OTHER_SOURCE, False), (ABOUT_ITSELF, True)):
-            kinds = {kind: count for kind, count in self._others.most_common() if (kind in ABOUT) is about}
-            if kinds:
-                named = {PACKET_KINDS.get(kind, f"packet field {kind}"): count for kind, count in kinds.items()}
+            kinds = [(kind, count) for kind, count in self._others.most_common() if (kind in ABOUT) is about]
+            named = {PACKET_KINDS.get(kind, f"packet field {kind}"): count for kind, count in kinds}
+            if named:
                 shown = ", ".join(f"{count} x {name}" for name, count in named.items())
                 self._out.problem(code, shown, count=sum(named.values()))
                 self._out.info.diagnostics.add(code, count=0, skipped=sum(named.values()))
@@ -574,14 +574,7 @@ class PacketReader:
         return sequence.time_ns, TRACE_TIME
 
     def _named(
-        self,
-        event: Event,
-        sequence: PacketSequence,
-        kind: Kind,
-        track: int,
-        time: _Time,
-        name: int,
-        category: int,
+        self, event: Event, sequence: PacketSequence, kind: Kind, track: int, time: _Time, name: int, category: int
     ) -> None:
         """Add a start, end, instant or state, with its args, its flows and its log entry."""
         args = event.args(sequence)
@@ -598,12 +591,10 @@ class PacketReader:
         if kind is Kind.INSTANT and event.flows:
             kind = Kind.SLICE
         self.rows.add(kind, track, time, name, category, args, at)
-        if kind is Kind.END:
-            if event.flows:
-                self._out.problem(FLOW_OF_END, at, f"flow {event.flows[0][0]}", count=len(event.flows))
-        else:
-            for id, ends in event.flows:
-                self.rows.add_flow(id, ends)
+        if kind is Kind.END and event.flows:
+            self._out.problem(FLOW_OF_END, at, f"flow {event.flows[0][0]}", count=len(event.flows))
+        for id, ends in event.flows if kind is not Kind.END else ():
+            self.rows.add_flow(id, ends)
         if entry is not None:
             self.rows.add(Kind.LOG, track, time, name, category, b"", at, counts=False)
             self.rows.entries[self.rows.last] = entry
