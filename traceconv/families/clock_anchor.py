@@ -100,8 +100,6 @@ class _File(msgspec.Struct):
 
 
 class _Reader(msgspec.Struct, frozen=True):
-    """Writes the content of one file."""
-
     out: Builder
     content: _File
 
@@ -178,8 +176,6 @@ def _plain(text: str) -> str:
 
 @dataclass(frozen=True)
 class ClockAnchor(Importer):
-    """Importer of the readings that `traceconv anchor` writes."""
-
     name = "clock-anchor"
     title = "Clock readings of traceconv anchor"
     url = "https://docs.python.org/3/library/time.html#time.clock_gettime"

@@ -146,7 +146,6 @@ class Span(Struct):
         return self.category == NPU
 
     def ids(self) -> dict[str, str]:
-        """Return the args that state the ids."""
         parent = self.parent if self.parent.strip("0") else ""
         return {key: text for key, text in zip(IDS, (self.trace, self.span, parent), strict=True) if text}
 
@@ -339,8 +338,6 @@ def _append(columns: dict[str, Column], values: tuple[int, ...]) -> None:
 
 
 class FuriosaEvents(ChromeEvents):
-    """Turns the events of one trace into rows."""
-
     def __init__(self, out: Builder) -> None:
         super().__init__(out)
         self._spans = Spans(out)
@@ -470,8 +467,6 @@ def _stated_times(args: dict[str, Any]) -> tuple[int, int] | None:
 
 @dataclass(frozen=True)
 class Furiosa(Importer):
-    """Importer of Furiosa profiler traces."""
-
     name = "furiosa"
     title = "Furiosa profiler trace (Warboy NPU)"
     url = "https://furiosa-ai.github.io/docs/latest/en/software/profiler.html"

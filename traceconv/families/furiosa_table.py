@@ -602,8 +602,6 @@ def _read_cycles(source: Source, out: Builder) -> None:
 
 @dataclass(frozen=True)
 class FuriosaTable(Importer):
-    """Importer of the tables of the Furiosa profiler."""
-
     name = "furiosa-table"
     title = "Furiosa profiler tables (data frame as CSV, printed tables, summary)"
     url = "https://furiosa-ai.github.io/docs/latest/en/software/profiler.html"

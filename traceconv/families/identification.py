@@ -98,7 +98,6 @@ class Closed(NamedTuple):
     table: str = ""
 
     def fits(self, head: Head) -> bool:
-        """Return whether an input is such a file."""
         has_table = not self.table or any(re.match(self.table, name) for name in head.tables)
         return bool(re.match(self.pattern, head.data)) and head.name.endswith(self.ending) and has_table
 

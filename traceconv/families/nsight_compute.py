@@ -428,8 +428,6 @@ def _launch_value(name: str, text: str) -> Any:
 
 @dataclass(frozen=True)
 class NsightCompute(Importer):
-    """CSV of Nsight Compute."""
-
     name = "nsight-compute"
     title = "NVIDIA Nsight Compute, CSV of the details or raw page"
     url = "https://docs.nvidia.com/nsight-compute/NsightComputeCli/index.html"
@@ -477,6 +475,5 @@ class NsightCompute(Importer):
         return Match.no("no heading with ID and Kernel Name, no line of ncu")
 
     def read(self, source: Source, out: Builder) -> None:
-        """Read the whole report."""
         out.counts(LINES)
         _Reader(out, source).read()

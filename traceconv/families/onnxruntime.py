@@ -107,8 +107,6 @@ _encode = msgspec.json.Encoder().encode
 
 @dataclass(frozen=True)
 class OnnxRuntime(Importer):
-    """Importer of ONNX Runtime profiles."""
-
     name = "onnxruntime"
     title = "ONNX Runtime profile"
     url = "https://onnxruntime.ai/docs/performance/tune-performance/profiling-tools.html"
@@ -262,8 +260,6 @@ class _DeviceEvent(NamedTuple):
 
 
 class OnnxRuntimeEvents(ChromeEvents):
-    """Reads the events; all are complete events."""
-
     def __init__(self, out: Builder, counters: bool) -> None:
         super().__init__(out)
         self._draw_counters = counters
@@ -277,7 +273,6 @@ class OnnxRuntimeEvents(ChromeEvents):
         self._truncated = False
 
     def new_process(self, pid: int | str) -> TrackId:
-        """Return the process that ran the session."""
         return self.out.tracks.process("onnxruntime", pid=pid) if isinstance(pid, int) else self.out.tracks.process(pid)
 
     def complete(self, event: Event, ts: int, number: int) -> None:

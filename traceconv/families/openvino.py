@@ -145,8 +145,6 @@ class _Block(msgspec.Struct):
 
 
 class _Reader(msgspec.Struct):
-    """Reads one file into a builder."""
-
     out: Builder
     root: TrackId = NO_TRACK
     blocks: list[_Block] = msgspec.field(default_factory=list)
@@ -394,8 +392,6 @@ def _json_number(value: Any) -> bytes:
 
 @dataclass(frozen=True)
 class Openvino(Importer):
-    """Importer of the reports and the output of benchmark_app."""
-
     name = "openvino"
     title = "OpenVINO performance counters (benchmark_app reports and output)"
     url = "https://docs.openvino.ai/2024/learn-openvino/openvino-samples/benchmark-tool.html"
@@ -448,6 +444,5 @@ class Openvino(Importer):
         return Match.no("no performance counters and no report of benchmark_app")
 
     def read(self, source: Source, out: Builder) -> None:
-        """Read the whole file."""
         out.clocks.set_default(self.clock.owned_by(out.info.name))
         _Reader(out).read(source)

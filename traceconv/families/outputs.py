@@ -10,10 +10,7 @@ from traceconv.writers import Writer
 
 
 def writers() -> Iterator[type[Writer]]:
-    """Yield all writers.
-
-    Each is loaded when it is yielded, so that a conversion does not load those after its own.
-    """
+    """Yield all writers. Each is loaded when it is yielded, so that a conversion does not load those after its own."""
     from traceconv.families.perfetto.writer import PerfettoProto
 
     yield PerfettoProto

@@ -183,7 +183,6 @@ def _unrecognized(source: Source) -> UnrecognizedFormat:
 
 
 def options_of(cls: type[Importer]) -> dict[str, Any]:
-    """Return the options of an importer with their defaults."""
     return {field.name: field.default for field in fields(cls)}  # type: ignore[arg-type]
 
 
@@ -194,7 +193,6 @@ def option_help(cls: type[Importer], name: str) -> str:
 
 
 def option_names(cls: type[Importer]) -> list[str]:
-    """Return the names of the options of an importer."""
     return list(options_of(cls))
 
 

@@ -302,8 +302,6 @@ def _times(row: dict[str, str]) -> tuple[int, int] | None:
 
 
 class Table:
-    """Reads one CSV into a builder."""
-
     def __init__(self, out: Builder) -> None:
         self._out = out
         self._tracks = Tracks(out)
@@ -466,8 +464,6 @@ def number_in(text: str) -> int | float | str:
 
 @dataclass(frozen=True)
 class Rocprof(Importer):
-    """Importer of what rocprofv3 and rocprof write."""
-
     name = "rocprof"
     title = "AMD ROCm: rocprofv3 and rocprof traces"
     url = "https://rocm.docs.amd.com/projects/rocprofiler-sdk/en/latest/how-to/using-rocprofv3.html"
@@ -540,7 +536,6 @@ class Rocprof(Importer):
         return Match.no("no key, process names or table heading of rocprof")
 
     def read(self, source: Source, out: Builder) -> None:
-        """Read the whole file."""
         head = source.head()
         if head.text[:1] == b"{":
             if _SDK_JSON.search(head.data):

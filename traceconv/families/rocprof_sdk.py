@@ -42,14 +42,12 @@ class Tracks(msgspec.Struct):
         return self.known[key]
 
     def process(self, pid: int | None) -> TrackId:
-        """Return a process."""
         key = ("process", str(pid))
         if key not in self.known:
             self.known[key] = self.out.tracks.process("" if pid is not None else "ROCm program", pid=pid)
         return self.known[key]
 
     def queue(self, agent: str, queue: str) -> TrackId:
-        """Return a queue of a device."""
         key = ("queue", agent, queue)
         if key not in self.known:
             device = self.known.get(("agent", agent))

@@ -291,8 +291,6 @@ def _has_layers(head: Head) -> bool:
 
 @dataclass(frozen=True)
 class Tensorrt(Importer):
-    """Importer of what trtexec exports."""
-
     name = "tensorrt"
     title = "TensorRT trtexec times and layer profiles"
     url = "https://docs.nvidia.com/deeplearning/tensorrt/latest/reference/command-line-programs.html"
@@ -332,7 +330,6 @@ class Tensorrt(Importer):
         return Match.no("no array of inference times or layer times of trtexec")
 
     def read(self, source: Source, out: Builder) -> None:
-        """Read the whole file."""
         document = JsonDocument(source)
         data = document.text
         out.counts(OBJECTS)

@@ -79,8 +79,6 @@ _UNITS = {"ns": NS, "us": US, "ms": MS, "s": S}
 
 @dataclass(frozen=True)
 class ChromeTrace(Importer):
-    """Importer of any Chrome trace."""
-
     name = "chrome-trace"
     title = "Chrome trace (Trace Event Format), of any writer"
     url = "https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU"
@@ -135,8 +133,6 @@ class ChromeTrace(Importer):
 
 @dataclass(frozen=True)
 class Viztracer(Importer):
-    """Importer of viztracer's JSON."""
-
     name = "viztracer"
     title = "viztracer trace of Python functions"
     url = "https://viztracer.readthedocs.io"

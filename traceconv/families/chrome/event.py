@@ -100,7 +100,6 @@ _RAW_FIELDS = ("ts", "dur", "pid", "tid", "args", "id")
 
 
 def decode_event(raw: bytes) -> Event:
-    """Decode one event, which is valid JSON."""
     try:
         return _decode_event(raw)
     except msgspec.ValidationError:
@@ -144,7 +143,6 @@ class Empties(list[Event]):
 
 
 def members_of(event: Event) -> dict[str, Any]:
-    """Return the args of an event, decoded."""
     raw = bytes(event.args)
     members = decode_json(raw) if raw[:1] == b"{" else None
     return members if isinstance(members, dict) else {}
@@ -183,7 +181,6 @@ class Rows(msgspec.Struct):
         return len(self.phase)
 
     def raw(self, row: int) -> bytes:
-        """Return the bytes of an event."""
         return self.data[self.start[row] : self.end[row]]
 
     def odd_commas(self) -> list[int]:
@@ -199,7 +196,6 @@ class Rows(msgspec.Struct):
         return [count for count in counts if count != 1]
 
     def args_of(self, row: int) -> bytes:
-        """Return the args of a plain event."""
         start = self.args_at[row]
         return self.args[start : start + self.args_len[row]]
 
@@ -234,7 +230,6 @@ class RowScanner:
 
     @property
     def text_count(self) -> int:
-        """The number of texts so far."""
         return len(self._scanner.texts)
 
     def name(self, number: int) -> str:
@@ -245,11 +240,9 @@ class RowScanner:
 
     @property
     def stand_count(self) -> int:
-        """The number of stands so far."""
         return len(self._scanner.stands)
 
     def pid(self, stand: int) -> bytes:
-        """Return the pid of a stand."""
         pid = self._pids.get(stand)
         if pid is None:
             pid = self._pids[stand] = self.stand(stand)[0]

@@ -210,7 +210,6 @@ class ChromeEvents:
         )
 
     def place(self, event: Event) -> TrackId:
-        """Return the track of the thread of an event."""
         return self.thread(bytes(event.pid), bytes(event.tid))
 
     def track_of(self, pid: bytes, tid: bytes, category: str, flow: str) -> int:

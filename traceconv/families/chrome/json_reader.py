@@ -120,7 +120,6 @@ class JsonBuffer:
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
 
     def bare(self) -> bytes:
-        """Return a number, true, false or null."""
         while (match := _SCALAR.match(self.data, self.pos)) and match.end() == len(self.data) and self.fill():
             pass
         assert match is not None  # the pattern matches the empty text
@@ -179,7 +178,6 @@ class JsonBuffer:
         self._patience = max(0, self._patience - _PRICE * scanned)
 
     def where(self) -> str:
-        """Return the position for messages."""
         return f"{self._name}:byte {self.dropped + self.pos}"
 
     def next_char(self, separators: bool = False) -> str:
@@ -218,7 +216,6 @@ class JsonBuffer:
         return bool(text)
 
     def drop(self) -> None:
-        """Drop the consumed bytes."""
         self.dropped, self.data, self.pos = self.dropped + self.pos, self.data[self.pos :], 0
 
     def _as_utf8(self, more: bytes) -> bytes:
@@ -240,7 +237,6 @@ class JsonBuffer:
 
 
 def is_json(text: bytes) -> bool:
-    """Return whether a text is one valid JSON value."""
     try:
         _check(text)
     except (msgspec.DecodeError, RecursionError):

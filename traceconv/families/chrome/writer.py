@@ -94,7 +94,6 @@ class ChromeJson:
         return stated.get("sources") if isinstance(stated, dict) else None
 
     def write(self, trace: Trace, sink: BinaryIO) -> WriteCounts:
-        """Write the whole trace."""
         with sink_of(trace, sink, self.compress, "a .pftrace holds each name once; ") as out:
             writing = _Writing(trace)
             for text in writing.head():
@@ -106,8 +105,6 @@ class ChromeJson:
 
 
 class _Writing:
-    """The state of writing one file."""
-
     def __init__(self, trace: Trace) -> None:
         self._trace = trace
         self._ids, self._kind = Identities(trace), trace.tracks.column("kind")

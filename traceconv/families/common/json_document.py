@@ -93,7 +93,6 @@ class JsonDocument:
 
 
 def is_array(value: msgspec.Raw) -> bool:
-    """Return whether a raw value is an array."""
     return memoryview(value)[0] == ord("[")
 
 

@@ -151,27 +151,23 @@ def to_varint(number: int) -> bytes:
 
 
 def signed(value: Value) -> int:
-    """Return an int32 or int64."""
     if not isinstance(value, int):
         raise BadWire("bytes where a number is expected")
     return value - _WRAP if value >= _SIGN else value
 
 
 def unsigned(value: Value) -> int:
-    """Return a uint32, uint64, bool or enum."""
     if not isinstance(value, int):
         raise BadWire("bytes where a number is expected")
     return value
 
 
 def as_double(value: Value) -> float:
-    """Return a double."""
     number: float = struct.unpack("<d", unsigned(value).to_bytes(8, "little"))[0]
     return number
 
 
 def as_bytes(value: Value) -> bytes:
-    """Return a bytes or message field."""
     if isinstance(value, int):
         raise BadWire("a number where bytes are expected")
     return value
@@ -198,16 +194,13 @@ class Message:
         return number in self._values
 
     def all(self, number: int) -> list[Value]:
-        """Return the values of a repeated field."""
         return self._values.get(number, [])
 
     def signed(self, number: int, default: int = 0) -> int:
-        """Return a signed integer."""
         values = self._values.get(number)
         return signed(values[-1]) if values else default
 
     def unsigned(self, number: int, default: int = 0) -> int:
-        """Return an unsigned integer, bool or enum."""
         values = self._values.get(number)
         return unsigned(values[-1]) if values else default
 
@@ -217,11 +210,9 @@ class Message:
         return as_text(values[-1]) if values else ""
 
     def texts(self, number: int) -> list[str]:
-        """Return a repeated string."""
         return [as_text(value) for value in self.all(number)]
 
     def message(self, number: int) -> Message:
-        """Return a message, empty if it is missing."""
         values = self._values.get(number)
         return Message(values[-1] if values else b"")
 

@@ -40,12 +40,10 @@ def tag(field: int, wire_type: int) -> bytes:
 
 
 def integer(field: int, value: int) -> bytes:
-    """Return an integer, bool or enum field."""
     return varint(field << 3) + varint(value)
 
 
 def blob(field: int, data: bytes) -> bytes:
-    """Return a bytes, string or message field."""
     return varint(field << 3 | 2) + varint(len(data)) + data
 
 
@@ -55,12 +53,10 @@ def headed(field: int, chunks: list[bytes]) -> list[bytes]:
 
 
 def text(field: int, value: str) -> bytes:
-    """Return a string field."""
     return blob(field, utf8(value))
 
 
 def double(field: int, value: float) -> bytes:
-    """Return a double field."""
     return tag(field, 1) + struct.pack("<d", value)
 
 

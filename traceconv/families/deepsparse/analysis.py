@@ -141,8 +141,6 @@ def _read_analysis(report: dict[str, Any], out: Builder) -> None:
 
 
 class _Layers:
-    """Draws the layers of a report."""
-
     def __init__(self, out: Builder) -> None:
         self._out = out
         out.clocks.set_default(LAYER_CLOCK.owned_by(out.info.name))
@@ -369,8 +367,6 @@ def _plain(value: Any) -> Any:
 
 @dataclass(frozen=True)
 class DeepSparse(Importer):
-    """Logs and reports of DeepSparse."""
-
     name = "deepsparse"
     title = "DeepSparse engine log, model analysis and benchmark reports"
     url = "https://github.com/neuralmagic/deepsparse"
@@ -426,7 +422,6 @@ class DeepSparse(Importer):
         return Match.no("no line of a DeepSparse engine, and no report")
 
     def read(self, source: Source, out: Builder) -> None:
-        """Read a log or a report."""
         head = source.head()
         if _JSON.match(head.text):
             _read_json(source, out)

@@ -163,7 +163,6 @@ def _level_of(text: str) -> Level:
 
 
 def _banner_info(match: re.Match[bytes]) -> dict[str, Any]:
-    """Return version, commit and instruction sets of a banner."""
     info: dict[str, Any] = {}
     if match["version"]:
         info["version"] = match["version"].decode()
@@ -222,8 +221,6 @@ def _stamps_of(source: Source) -> _Stamps | None:
 
 
 class _Open(msgspec.Struct):
-    """An open slice."""
-
     name: str
     category: str
     start: int
@@ -258,8 +255,6 @@ class _Call(NamedTuple):
 
 
 class _Thread(msgspec.Struct):
-    """A thread of an engine."""
-
     out: Builder
     track: TrackId
     end: int  # the time of its last line, ns
@@ -345,8 +340,6 @@ class _Engine(msgspec.Struct):
 
 
 class LogReader:
-    """Reads one log into a builder."""
-
     def __init__(self, out: Builder, source: Source) -> None:
         self._out = out
         self._source = source
@@ -361,7 +354,6 @@ class LogReader:
 
     @property
     def has_lines(self) -> bool:
-        """Whether the log holds any line of an engine."""
         return self._message_count > 0 or any(engine.info for engine in self._engines)
 
     def read(self) -> None:

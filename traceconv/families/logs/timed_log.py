@@ -273,8 +273,6 @@ def _distinct(source: Source) -> Iterator[bytes]:
 
 
 class _JsonReader:
-    """Reads a log of one JSON object a line."""
-
     def __init__(self, out: Builder, where: TimeField, ahead_ns: int) -> None:
         self._out = out
         self._where = where
@@ -302,8 +300,6 @@ class _JsonReader:
 
 @dataclass(frozen=True)
 class TimedLog(Importer):
-    """Any log with times."""
-
     name = "timed-log"
     title = "any log whose lines hold a time (the last resort)"
     url = "https://docs.python.org/3/howto/logging.html"
@@ -371,7 +367,6 @@ class TimedLog(Importer):
         return Match.fallback(f"{fit.fits} of {fit.candidates} lines hold a time ({fit.form.name})")
 
     def read(self, source: Source, out: Builder) -> None:
-        """Read the whole log."""
         out.counts(LINES)
         out.info.real_ids = out.info.several_at_once = True  # a program may write several logs
         sample = [plain(line.text) for line in islice(source.lines(), _SAMPLE)]
@@ -567,13 +562,11 @@ def _step_ns(form: Form, sample: list[bytes]) -> int:
 
 
 def _stated_year(sample: list[bytes]) -> int | None:
-    """Return the year in the header that glog writes."""
     match = next((header for line in sample[:20] if (header := _YEAR.match(line))), None)
     return whole(match[1]) if match else None
 
 
 def _stated_host(sample: list[bytes]) -> str:
-    """Return the machine in the header that glog writes."""
     match = next((header for line in sample[:20] if (header := _HOST.match(line))), None)
     return match[1].decode("utf-8", "replace") if match else ""
 

@@ -135,8 +135,6 @@ def _averages_its_range(
 
 
 class _Text(msgspec.Struct):
-    """A table that is being read."""
-
     dump: int  # the number of the call of dumps() in the log
     section: str = ""
     title: str = ""  # the line before, which may be the title of a section
@@ -159,8 +157,6 @@ class _Json(msgspec.Struct):
 
 
 class _Reader:
-    """Reads one log into a builder."""
-
     def __init__(self, out: Builder) -> None:
         self._out = out
         self._tables: OpenTables[_Text] = OpenTables()
@@ -339,8 +335,6 @@ class _Reader:
 
 @dataclass(frozen=True)
 class MxnetTable(Importer):
-    """Importer of the aggregate tables of the MXNet profiler."""
-
     name = "mxnet-table"
     title = "MXNet aggregate tables (profiler.dumps())"
     url = "https://mxnet.apache.org/versions/1.9.1/api/python/docs/api/mxnet/profiler/index.html"

@@ -348,8 +348,6 @@ def operator_name(text: str) -> tuple[str, dict[str, Any]]:
 
 @dataclass(frozen=True)
 class Mxnet(Importer):
-    """Importer of MXNet profiler traces."""
-
     name = "mxnet"
     title = "MXNet profiler trace (profile.json)"
     url = "https://mxnet.apache.org/versions/1.9.1/api/python/docs/api/mxnet/profiler/index.html"

@@ -106,7 +106,6 @@ class Slices:
                 self._out.balance.written += 1
 
     def add(self, numbers: Sequence[int], rows: Sequence[Row]) -> None:
-        """Add some rows and their numbers."""
         self._out.balance.read += len(rows)
         starts, ends = whole([row[0] for row in rows]), whole([row[1] for row in rows])
         if starts is None or ends is None or not ends.all():
@@ -235,8 +234,6 @@ _UNIFIED_HELP = "Transfers and page faults of unified (managed) memory."
 
 
 class DeviceWork:
-    """Reads the tables of device work."""
-
     def __init__(self, export: Export, out: Builder, tracks: Tracks, timeline: Timeline) -> None:
         self._export = export
         self._out = out
@@ -244,7 +241,6 @@ class DeviceWork:
         self._timeline = timeline
 
     def read(self) -> None:
-        """Read the tables of devices."""
         for shape in self._work():
             self._device_table(shape._replace(table=f"CUPTI_ACTIVITY_KIND_{shape.table}", role="work"))
         self._device_table(
@@ -390,7 +386,6 @@ class Memory:
         self._tracks = tracks
 
     def read(self) -> None:
-        """Read the table, if it is there."""
         table = "CUDA_GPU_MEMORY_USAGE_EVENTS"
         self._export.take(table)
         columns = ("start", "globalPid", "deviceId", "address", "bytes", "memKind", "memoryOperationType")
@@ -463,8 +458,6 @@ _UNKNOWN = "[unknown]"
 
 
 class Sampled:
-    """Reads the tables of samples, schedules and counters."""
-
     def __init__(self, export: Export, out: Builder, tracks: Tracks) -> None:
         self._export = export
         self._out = out
@@ -472,7 +465,6 @@ class Sampled:
         self._frames: dict[tuple[Any, Any, Any], StackId] = {}
 
     def read(self) -> None:
-        """Read the tables of samples, schedules and counters."""
         self._samples()
         self._schedules()
         for table, (value, key) in exported.COUNTERS.items():

@@ -24,7 +24,6 @@ from traceconv.model.track_table import NO_TRACK, TrackId
 
 
 def words(text: str) -> tuple[str, ...]:
-    """Return the words of a list of names."""
     return tuple(text.split())
 
 
@@ -479,7 +478,6 @@ class Tracks:
         return known.pop() if len(known) == 1 else None
 
     def process(self, number: int) -> TrackId:
-        """Return the process of a global id."""
         number = process_of(number)
         track = self._known_tracks.get(("process", number))
         if track is None:
@@ -536,7 +534,6 @@ class Tracks:
         return self._known_tracks[key]
 
     def stream(self, process: Any, device: Any, context: Any, green: Any, stream: Any) -> TrackId:
-        """Return a stream of a context."""
         parent = self.context(process, device, context, green)
         key = ("stream", parent, stream)
         if key not in self._known_tracks:
@@ -550,14 +547,12 @@ class Tracks:
         return self._known_tracks[key]
 
     def part_of(self, parent: TrackId, title: str, *, description: str = "") -> TrackId:
-        """Return a track below another one."""
         key = ("part", parent, title)
         if key not in self._known_tracks:
             self._known_tracks[key] = self._out.tracks.add(title, parent, description=description)
         return self._known_tracks[key]
 
     def counter(self, parent: TrackId, title: str, unit: str, *, description: str = "") -> TrackId:
-        """Return a counter below another track."""
         key = ("counter", parent, title)
         if key not in self._known_tracks:
             self._known_tracks[key] = self._out.tracks.counter(title, parent, unit=unit, description=description)

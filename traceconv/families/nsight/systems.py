@@ -91,8 +91,6 @@ _THREADS = ("globalTid", "endGlobalTid")
 
 
 class Nvtx:
-    """Reads NVTX_EVENTS."""
-
     def __init__(self, export: Export, out: Builder, tracks: Tracks, timeline: Timeline) -> None:
         self._export = export
         self._out = out
@@ -410,8 +408,6 @@ def _fact(value: Any) -> Any:
 
 @dataclass(frozen=True)
 class NsightSystems(Importer):
-    """SQLite export of Nsight Systems."""
-
     name = "nsight-systems"
     title = "NVIDIA Nsight Systems, SQLite export of a report"
     url = "https://docs.nvidia.com/nsight-systems/AnalysisGuide/index.html"
@@ -468,7 +464,6 @@ class NsightSystems(Importer):
         return Match.no("no SQLite database with the tables of Nsight Systems (StringIds and others)")
 
     def read(self, source: Source, out: Builder) -> None:
-        """Read all tables."""
         out.info.real_ids = True
         out.counts(ROWS)
         if not source.head().data.startswith(MAGIC):

@@ -414,8 +414,6 @@ _PREEMPTION = {1: "preempted: saved", 2: "preempted: restored"}
 
 
 class RareTables:
-    """Reads the tables that few recordings have."""
-
     def __init__(self, activities: Activities, tracks: Tracks, out: Builder) -> None:
         self._activities = activities
         self._tracks = tracks
@@ -425,7 +423,6 @@ class RareTables:
         self._pid = pids[0] if len(pids) == 1 else None
 
     def read(self) -> None:
-        """Read all of them."""
         self._synchronization()
         self._overhead()
         self._unified_memory()

@@ -632,8 +632,6 @@ def _category(name: str, on_device: bool) -> str:
 
 @dataclass(frozen=True)
 class NvprofText(Importer):
-    """Importer of what nvprof prints."""
-
     name = "nvprof-text"
     title = "nvprof console output and CSV (traces, summary, metrics)"
     url = "https://docs.nvidia.com/cuda/archive/12.9.1/profiler-users-guide/"
@@ -693,7 +691,6 @@ class NvprofText(Importer):
         return Match.maybe("a header row like those of nvprof") if header else Match.no("no title or table of nvprof")
 
     def read(self, source: Source, out: Builder) -> None:
-        """Read the whole text."""
         out.info.real_ids = True
         out.counts(LINES)
         _Reader(out).read(source)

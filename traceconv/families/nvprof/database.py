@@ -170,7 +170,6 @@ class ProcessLaunches(Launches):
         return self._pids.get(number)
 
     def draw(self, place: str) -> None:
-        """Add the flows."""
         sources, targets, origins, missing = self.pairs()
         if missing:
             self._out.problem(NO_LAUNCH, place, count=missing)
@@ -179,8 +178,6 @@ class ProcessLaunches(Launches):
 
 
 class Calls:
-    """Reads RUNTIME and DRIVER."""
-
     def __init__(self, activities: Activities, tracks: Tracks, launches: ProcessLaunches, out: Builder) -> None:
         self._activities = activities
         self._tracks = tracks
@@ -263,8 +260,6 @@ _USUAL = ID_ARG.replace(b"%b", b',"grid_id":%d%b')
 
 
 class DeviceWork:
-    """Reads the tables of what ran on devices."""
-
     def __init__(self, activities: Activities, tracks: Tracks, launches: ProcessLaunches, out: Builder) -> None:
         self._activities = activities
         self._tracks = tracks
@@ -277,7 +272,6 @@ class DeviceWork:
         self._grids_of: list[tuple[list[Any], I64]] = []
 
     def read(self) -> None:
-        """Read all work of devices."""
         self._read_counted()
         for table in _KERNEL_TABLES:
             self._read_kernels(table)
@@ -310,7 +304,6 @@ class DeviceWork:
         return self._tracks.stream(pid, *row[3:6]), self._launches.number(pid)
 
     def _put(self, spans: Spans, kinds: Sequence[Described], ids: I64, args: Sequence[bytes]) -> I64:
-        """Draw rows; return their slices."""
         if len(self._tracks.pids) > 1:
             places = map(self._track, spans.rows, ids.tolist())
             kinds = [kind._replace(track=at[0], process=at[1]) for kind, at in zip(kinds, places, strict=True)]
@@ -474,8 +467,6 @@ class _Open(NamedTuple):
 
 
 class Marks:
-    """Reads MARKER and MARKER_DATA."""
-
     def __init__(self, activities: Activities, tracks: Tracks, out: Builder) -> None:
         self._activities = activities
         self._tracks = tracks
@@ -567,8 +558,6 @@ def _payload(kind: Any, payload: Any) -> Any:
 
 @dataclass(frozen=True)
 class NvprofSqlite(Importer):
-    """Importer of nvprof databases."""
-
     name = "nvprof"
     title = "nvprof database (SQLite, also of the Visual Profiler)"
     url = "https://docs.nvidia.com/cuda/archive/12.9.1/profiler-users-guide/"
@@ -614,7 +603,6 @@ class NvprofSqlite(Importer):
         return Match.no("no tables StringTable and CUPTI_ACTIVITY_KIND_*")
 
     def read(self, source: Source, out: Builder) -> None:
-        """Read the whole database."""
         out.info.real_ids = True
         out.counts(ROWS)
         with open_database(source.database()) as database:

@@ -128,7 +128,6 @@ class Work(NamedTuple):
     size: int = 0  # bytes of source, weights and destination
 
     def args(self) -> dict[str, float | int]:
-        """Return the members for the args of the slice."""
         args: dict[str, float | int] = {}
         if self.operations:
             args["derived_gflop"] = self.operations / 1e9

@@ -379,8 +379,6 @@ class _RepeatedLines:
 
 
 class _Reader:
-    """Reads one log into a builder."""
-
     def __init__(self, out: Builder, pid: int | None) -> None:
         self._out = out
         self._runs = _Runs(out, pid)
@@ -620,8 +618,6 @@ class _Reader:
 
 @dataclass(frozen=True)
 class OnednnVerbose(Importer):
-    """oneDNN verbose log."""
-
     name = "onednn-verbose"
     title = "oneDNN verbose log (also MKL-DNN, DNNL, oneDNN Graph)"
     url = "https://uxlfoundation.github.io/oneDNN/dev_guide_verbose.html"
@@ -671,7 +667,6 @@ class OnednnVerbose(Importer):
         return Match.no("no oneDNN marker (onednn_verbose, dnnl_verbose, mkldnn_verbose)")
 
     def read(self, source: Source, out: Builder) -> None:
-        """Read the whole log."""
         out.counts(LINES)
         out.info.real_ids = True  # the only process is the one that the user states
         out.info.runs_in = _RUNTIMES

@@ -264,8 +264,6 @@ class _Other(NamedTuple):
 
 
 class RecordReader:
-    """Reads one recording into a builder."""
-
     def __init__(self, out: Builder, file: PerfFile, data: Buffer, symbols: bool, unpacked: Unpacked) -> None:
         self._out = out
         self._merged = out.balance.merged
@@ -611,8 +609,6 @@ def _bytes_of(source: Source) -> Iterator[Buffer]:
 
 @dataclass(frozen=True)
 class PerfData(Importer):
-    """perf.data of Linux perf."""
-
     name = "perf-data"
     title = "perf.data of Linux perf (perf record)"
     url = "https://perf.wiki.kernel.org/index.php/Tutorial"
@@ -657,7 +653,6 @@ class PerfData(Importer):
         return Match.no("no magic of perf.data")
 
     def read(self, source: Source, out: Builder) -> None:
-        """Read the whole recording."""
         out.counts(RECORDS, "byte")
         with _bytes_of(source) as data:
             try:

@@ -136,8 +136,6 @@ FIRST_SAMPLE = "first_sample_ns"
 
 
 class Header(msgspec.Struct):
-    """The header of a recording."""
-
     info: dict[str, Any] = msgspec.field(default_factory=dict)  # for the metadata: hostname, arch, cmdline, ...
     clockid: int | None = None  # of -k; None for perf's default clock, or if not stated
     known: bool = False  # whether there is a header, so that no clockid means perf's default clock
@@ -242,8 +240,6 @@ def begins_header(text: bytes) -> bool:
 
 @dataclass(frozen=True)
 class PerfHeader(Importer):
-    """The header of perf script without events."""
-
     name = "perf-header"
     title = "Linux perf header alone (perf script --header-only)"
     url = "https://man7.org/linux/man-pages/man1/perf-script.1.html"
@@ -399,8 +395,6 @@ def _cell(name: str, text: str) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class PerfReport(Importer):
-    """Text of perf report."""
-
     name = "perf-report"
     title = "Linux perf report text"
     url = "https://man7.org/linux/man-pages/man1/perf-report.1.html"
@@ -429,7 +423,6 @@ class PerfReport(Importer):
         return Match.no("no `# Samples: N of event`")
 
     def read(self, source: Source, out: Builder) -> None:
-        """Read the whole text."""
         out.counts(LINES)
         _ReportReader(out).read(source)
         out.belongs_to(("perf-script", "perf-data", "perf-json"))
@@ -481,8 +474,6 @@ _decode_frames = msgspec.json.Decoder(list[_Frame]).decode
 
 
 class _JsonReader:
-    """Reads one file into a builder."""
-
     def __init__(self, out: Builder) -> None:
         self._out = out
         self._tracks = PerfTracks(out)
@@ -663,8 +654,6 @@ def _header_of(headers: dict[str, Any]) -> Header:
 
 @dataclass(frozen=True)
 class PerfJson(Importer):
-    """JSON of perf data convert."""
-
     name = "perf-json"
     title = "JSON of Linux perf (perf data convert --to-json)"
     url = "https://man7.org/linux/man-pages/man1/perf-data.1.html"
@@ -695,6 +684,5 @@ class PerfJson(Importer):
         return Match.no("no key linux-perf-json-version")
 
     def read(self, source: Source, out: Builder) -> None:
-        """Read the whole file."""
         out.counts(SAMPLES)
         _JsonReader(out).read(source)

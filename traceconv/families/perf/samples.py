@@ -279,7 +279,6 @@ class PerfTracks:
         return parent
 
     def empty_stack(self) -> StackId:
-        """Return the stack without frames."""
         return self.child(NO_STACK, _UNKNOWN_FRAME)
 
     def sample(

@@ -167,8 +167,6 @@ class _Event(msgspec.Struct):
 
 
 class _Reader:
-    """Reads one text into a builder."""
-
     def __init__(self, out: Builder, pid: int | None, delta: bool) -> None:
         self.header = Header()
         self.resolution_ns = 1
@@ -536,8 +534,6 @@ def _header_paths(source: Source) -> list[Path]:
 
 @dataclass(frozen=True)
 class PerfScript(Importer):
-    """Text of perf script."""
-
     name = "perf-script"
     title = "Linux perf script text"
     url = "https://man7.org/linux/man-pages/man1/perf-script.1.html"
@@ -592,7 +588,6 @@ class PerfScript(Importer):
         return match_of(head.data.splitlines()[:_LINES_TO_JUDGE])
 
     def read(self, source: Source, out: Builder) -> None:
-        """Read the whole text."""
         if self.clockid and self.clockid not in CLOCK_NAMES:
             known = ", ".join(CLOCK_NAMES)
             raise UsageError(f"option clockid of {self.name} is one of {known}, not {self.clockid!r}")

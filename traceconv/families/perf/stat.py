@@ -123,8 +123,6 @@ _decode = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 
 
 class Row(msgspec.Struct):
-    """One count."""
-
     end: int | None = None  # of its interval, ns from the start; None for a count over the whole run
     place: str = ""  # the CPU, core, socket or thread that was counted: "CPU0", "S0-D0-C0", "bash-42"; "" for all
     cpus: int | None = None  # of the place, if stated
@@ -336,8 +334,6 @@ def _text(member: bytes) -> str:
 
 
 class _Recording(msgspec.Struct):
-    """The output of one perf stat."""
-
     number: int  # from 1
     start: int = 0  # its zero on the clock of the input, ns
     info: dict[str, Any] = msgspec.field(default_factory=dict)
@@ -360,8 +356,6 @@ class _Recording(msgspec.Struct):
 
 
 class _Reader:
-    """Reads one file into a builder."""
-
     def __init__(self, out: Builder) -> None:
         self._out = out
         self._now = _Recording(1)
@@ -613,8 +607,6 @@ class _Reader:
 
 @dataclass(frozen=True)
 class PerfStat(Importer):
-    """Counts of perf stat."""
-
     name = "perf-stat"
     title = "Linux perf stat counts (text, -x, -j; -I)"
     url = "https://man7.org/linux/man-pages/man1/perf-stat.1.html"
@@ -666,7 +658,6 @@ class PerfStat(Importer):
         return Match.no("no count of perf stat")
 
     def read(self, source: Source, out: Builder) -> None:
-        """Read the whole file."""
         zone = zone_of(self.name, self.utc_offset)
         out.counts(LINES)
         reader = _Reader(out)

@@ -318,7 +318,6 @@ class PacketSequence:
     # -- interned data ----------------------------------------------------------------------------------------
 
     def intern(self, data: Value) -> None:
-        """Read InternedData."""
         changed = False
         for number, value in fields(as_bytes(data)):
             entry = Message(value)
@@ -344,7 +343,6 @@ class PacketSequence:
         return f"(unknown text {iid})" if entry is None else entry.text(2)
 
     def name(self, iid: int) -> int:
-        """Return the string of an interned event name."""
         known = self._names.get(iid)
         if known is None:
             known = self._names[iid] = self._out.tables.string(self.text(NAMES, iid))
@@ -361,7 +359,6 @@ class PacketSequence:
         return known
 
     def location(self, iid: int) -> Message | None:
-        """Return a SourceLocation."""
         return self._entry(_LOCATIONS, iid)
 
     # -- debug annotations ------------------------------------------------------------------------------------
@@ -576,7 +573,6 @@ class Event:
         return join_args(args, self._context_args(sequence)) if self._context else args
 
     def location(self, sequence: PacketSequence) -> Message | None:
-        """Return the source location of the event."""
         if _LOCATION in self._context:
             return Message(self._context[_LOCATION])
         iid = self._context.get(_LOCATION_IID)

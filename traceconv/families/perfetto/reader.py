@@ -157,8 +157,6 @@ _SEVERAL_CLOCKS = "clocks of several traces (unknown clock)"
 
 @dataclass(frozen=True)
 class Perfetto(Importer):
-    """Importer of Perfetto traces."""
-
     name = "perfetto"
     title = "Perfetto trace (.pftrace), of any writer and of traceconv itself"
     url = "https://perfetto.dev/docs/reference/trace-packet-proto"
@@ -408,7 +406,6 @@ class PacketReader:
                 self._out.balance.merged[DECLARATIONS] += 1
 
     def _read_packet(self, data: bytes) -> None:
-        """Read a packet without its frame."""
         try:
             self._packet(data)
         except BadWire as error:
@@ -480,7 +477,6 @@ class PacketReader:
             self._out.problem(TYPED_ARGS, shown, count=self._typed.total())
 
     def _unpack(self, compressed: bytes) -> None:
-        """Read the packets inside a packet."""
         at = self._number
         if self._nesting == _MAX_NESTING:
             self._out.skip(BAD_COMPRESSION, at, f"compressed more than {_MAX_NESTING} times over")

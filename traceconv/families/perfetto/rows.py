@@ -177,7 +177,6 @@ class Rows:
 
     @property
     def last(self) -> int:
-        """Return the number of the last row."""
         return len(self.kind) - 1
 
     def add_value(
@@ -196,7 +195,6 @@ class Rows:
         self.flow_ends.append(ends)
 
     def value(self, place: int) -> float:
-        """Return the value of a counter."""
         bits = self.values[place]
         return bits if self.is_integer[place] else as_double(bits % (1 << 64))
 
@@ -234,7 +232,6 @@ class PlainPackets:
 
     @property
     def number(self) -> int:
-        """The number of packets read, in any way."""
         return int(self._packets.number)
 
     def pass_over_empty(self, buffer: PacketBuffer) -> int:
@@ -342,8 +339,6 @@ def _json_of_double(bits: int) -> bytes:
 
 
 class Emission:
-    """Adds all rows to the builder."""
-
     def __init__(self, rows: Rows, clocks: Clocks, tracks: Tracks, out: Builder) -> None:
         self._rows, self._clocks, self._tracks, self._out = rows, clocks, tracks, out
         self._strings = out.tables.strings()

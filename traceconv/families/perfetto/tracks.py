@@ -141,7 +141,6 @@ class Tracks:
     # -- what the file says -----------------------------------------------------------------------------------
 
     def declare(self, data: Value, machine: int) -> None:
-        """Declare a TrackDescriptor."""
         message = dict(fields(as_bytes(data)))  # there may be millions, and of these fields the last one counts
         track = self._known[self.number(unsigned(message.pop(_UUID, 0)))]
         track.declared, track.machine = True, machine

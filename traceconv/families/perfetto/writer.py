@@ -141,7 +141,6 @@ class PerfettoProto:
         return sources if end.endswith(endings) else None
 
     def write(self, trace: Trace, sink: BinaryIO) -> WriteCounts:
-        """Write the whole trace."""
         with sink_of(trace, sink, self.compress) as out:
             writing = _Writing(as_shown(trace))
             size = 0
@@ -167,8 +166,6 @@ def _attributes(values: dict[str, Any]) -> list[bytes]:
 
 
 class _Writing:
-    """The state of writing one file."""
-
     def __init__(self, trace: Trace) -> None:
         self._trace, self._tree = trace, Tree(trace)
         first, _ = trace.span() or (0, 0)
@@ -613,7 +610,6 @@ class Annotations:
         self._left_inline = 0
 
     def encode(self, args: bytes | memoryview) -> bytes:
-        """Return the annotation fields of a TrackEvent."""
         try:
             members = {key: value if type(value) is str else _dump(value) for key, value in _members(args).items()}
         except _BROKEN:  # also for numbers beyond a double

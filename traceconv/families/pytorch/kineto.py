@@ -171,8 +171,6 @@ _OF_DEVICES = ("kernel", "Kernel", "mtia_ccp_events")
 
 @dataclass(frozen=True)
 class PytorchKineto(Importer):
-    """Importer of PyTorch profiler traces."""
-
     name = "pytorch-kineto"
     title = "PyTorch profiler (Kineto) trace"
     url = "https://docs.pytorch.org/docs/stable/profiler.html"
@@ -310,8 +308,6 @@ _decode_allocations = msgspec.json.Decoder(list[_Allocation]).decode
 
 
 class KinetoEvents(ChromeEvents):
-    """Reads the events, and distinguishes processes from devices."""
-
     watched_names = frozenset(_MEMORY)
 
     def __init__(self, out: Builder) -> None:

@@ -126,8 +126,6 @@ class _Row(msgspec.Struct):
 
 
 class _Table(msgspec.Struct):
-    """A table that is being read."""
-
     number: int
     starts: list[int]  # the start of each column, by the dashes
     headings: list[str] = msgspec.field(default_factory=list)  # the columns; empty before the line with the headings
@@ -155,8 +153,6 @@ class _Table(msgspec.Struct):
 
 
 class _Reader:
-    """Reads one log into a builder."""
-
     def __init__(self, out: Builder) -> None:
         self._out = out
         self._tables: OpenTables[_Table] = OpenTables()
@@ -301,8 +297,6 @@ class _Reader:
 
 @dataclass(frozen=True)
 class PytorchTable(Importer):
-    """Importer of the tables that the PyTorch profiler prints."""
-
     name = "pytorch-table"
     title = "PyTorch profiler table (key_averages().table())"
     url = "https://docs.pytorch.org/tutorials/recipes/recipes/profiler_recipe.html"

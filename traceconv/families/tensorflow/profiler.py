@@ -50,8 +50,6 @@ _INTEGER = re.compile(r"0|-?[1-9][0-9]{0,19}")
 
 @dataclass(frozen=True)
 class TensorflowProfiler(Importer):
-    """Importer of trace viewer files of TensorFlow and JAX."""
-
     name = "tensorflow-profiler"
     title = "TensorFlow and JAX/XLA profiler, trace for viewers (trace.json.gz)"
     url = "https://openxla.org/xprof/trace_viewer"

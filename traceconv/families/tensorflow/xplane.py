@@ -144,8 +144,6 @@ class Timeline:
 
 @dataclass(frozen=True)
 class Xplane(Importer):
-    """Importer of XSpaces."""
-
     name = "xplane"
     title = "TensorFlow and JAX/XLA profiler, XSpace (.xplane.pb)"
     url = "https://openxla.org/xprof"
@@ -225,8 +223,6 @@ def _top_level(data: bytes) -> tuple[list[tuple[int, Value]], str]:
 
 
 class _Space:
-    """Reads one file."""
-
     def __init__(self, out: Builder) -> None:
         self._out = out
         self._timeline = Timeline(out)

@@ -138,7 +138,6 @@ class Row(msgspec.Struct, eq=False):
         return self.name, self.op, self.time, self.times, self.inputs, self.outputs, tuple(self.measured)
 
     def args(self) -> dict[str, Any]:
-        """Return the args, under the names of the columns."""
         args: dict[str, Any] = {"op": self.op} if self.op else {}
         if self.time:
             args["time_us"] = text.as_json(self.time)
@@ -217,8 +216,6 @@ def _row_of(match: re.Match[bytes], number: int) -> Row:
 
 
 class _TableReader:
-    """Collects the tables of a log, line by line."""
-
     def __init__(self, out: Builder) -> None:
         self._out = out
         self.tables: list[Table] = []
@@ -420,8 +417,6 @@ def _join_runs(tables: list[Table], runs: list[Table], out: Builder) -> tuple[di
 
 
 class _Writer:
-    """Draws the tables of one log."""
-
     def __init__(self, source: Source, out: Builder, dump: str) -> None:
         self._source = source
         self._out = out
@@ -610,7 +605,6 @@ class TvmDebugger(Importer):
         return Match.no("no header with Node Name, Ops, Time(us), and no line with Op #")
 
     def read(self, source: Source, out: Builder) -> None:
-        """Read the whole log."""
         midnight = self._midnight()
         out.counts(LINES)
         read, runs = _read_lines(source, out)

@@ -111,8 +111,6 @@ class _NodeEvents(ChromeEvents):
 
 @dataclass(frozen=True)
 class TvmExecutionTrace(Importer):
-    """Importer of the execution trace of the TVM debugger."""
-
     name = "tvm-execution-trace"
     title = "TVM debugger execution trace (_tvmdbg_execution_trace.json)"
     url = "https://tvm.apache.org/docs/v0.16.0/arch/debugger.html"

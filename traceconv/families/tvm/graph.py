@@ -64,8 +64,6 @@ _PLAIN_ATTRS = frozenset(("num_outputs", "num_inputs", "flatten_data", "func_nam
 
 
 class _NodeFile(msgspec.Struct):
-    """A node of the file."""
-
     op: str = ""
     name: str = ""
     inputs: list[Any] = []
@@ -74,8 +72,6 @@ class _NodeFile(msgspec.Struct):
 
 
 class _GraphFile(msgspec.Struct):
-    """The graph of the file."""
-
     nodes: list[_NodeFile]
     node_row_ptr: list[int] = []
     attrs: dict[str, Any] = {}
@@ -107,8 +103,6 @@ class Wanted(NamedTuple):
 
 
 class Node(msgspec.Struct, frozen=True, eq=False):
-    """One node of the graph."""
-
     index: int  # its place in the graph
     name: str
     op: str  # the name of the function that it calls; empty for a parameter or input
@@ -129,7 +123,6 @@ class Graph(msgspec.Struct):
     unknown_inputs: int = 0  # the number of inputs that refer to no earlier node
 
     def args_of(self, node: Node) -> dict[str, Any]:
-        """Return the args of a node from the graph."""
         info: dict[str, Any] = {}
         if not node.is_parameter:
             info = {"op": node.op, "inputs": [self._input(index, output) for index, output in node.inputs]}
@@ -367,8 +360,6 @@ def _mark_of_graph(head: Head) -> str:
 
 @dataclass(frozen=True)
 class TvmGraph(Importer):
-    """Importer of TVM graphs."""
-
     name = "tvm-graph"
     title = "TVM graph (_tvmdbg_graph_dump.json)"
     url = "https://tvm.apache.org/docs/v0.16.0/arch/debugger.html"

@@ -69,8 +69,6 @@ class Tensor(msgspec.Struct, frozen=True):
 
 
 class Listing(msgspec.Struct):
-    """What a file holds."""
-
     names: int = 0  # how many names it has
     tensors: list[Tensor] = msgspec.field(default_factory=list)
     cut: str = ""  # where the file ends too early, in words; empty if it does not
@@ -197,8 +195,6 @@ def node_of(name: str) -> tuple[int | str, str]:
 
 @dataclass(frozen=True)
 class TvmOutputTensors(Importer):
-    """Importer of files of TVM tensors."""
-
     name = "tvm-output-tensors"
     title = "TVM debugger output tensors (output_tensors.params)"
     url = "https://tvm.apache.org/docs/v0.16.0/arch/debugger.html"

@@ -57,8 +57,6 @@ _DOUBLE_DIGITS = 17
 
 
 class _Writer:
-    """Draws the reports of one input."""
-
     def __init__(self, out: Builder) -> None:
         self._out = out
         self._roots: list[TrackId] = []
@@ -129,7 +127,6 @@ class _Writer:
                 self._out.counter(track, call.ts, 0, call.at)
 
     def _totals(self, report: Report, root: TrackId, total_ns: int) -> None:
-        """Draw Sum and Total, beside the timeline."""
         if not report.totals:
             return
         track = self._out.tracks.totals("totals", root, description="Total is the time of the whole run on a device.")
@@ -225,8 +222,6 @@ def _args(call: Call) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class TvmProfile(Importer):
-    """Importer of profiling reports of TVM."""
-
     name = "tvm-profile"
     title = "TVM profiling report (text table, CSV, JSON)"
     url = "https://tvm.apache.org/docs/v0.16.0/reference/api/python/runtime.html"
@@ -280,7 +275,6 @@ class TvmProfile(Importer):
         return Match.yes(f"a report as {form}")
 
     def read(self, source: Source, out: Builder) -> None:
-        """Read all reports of the input."""
         form = reports.form_of(source.head().text)
         out.clocks.set_default(NO_CLOCK.owned_by(out.info.name))
         out.counts(CALLS if form == "json" else LINES)

@@ -81,7 +81,6 @@ class Cell(NamedTuple):
 
     @property
     def is_number(self) -> bool:
-        """Whether it is a number of any kind."""
         return self.kind != "string"
 
 
@@ -100,8 +99,6 @@ class Call(msgspec.Struct):
 
 
 class Report(msgspec.Struct):
-    """One report."""
-
     at: int
     #: whether the calls are in the order in which they were completed; None if the form leaves that open
     in_order: bool | None = None
@@ -114,7 +111,6 @@ class Report(msgspec.Struct):
     signs: tuple[Counter[str], Counter[str]] | None = None
 
     def add(self, row: Call) -> None:
-        """Add a row."""
         if self.signs is not None:
             percents, durations = self.signs
             if PERCENT in row.cells:
@@ -255,7 +251,6 @@ def _cell(raw: bytes) -> Cell:
 
 
 def _plain_cell(value: bytes) -> Cell:
-    """Return a number, if it is one."""
     if _NUMBER.fullmatch(value.decode("utf-8", "replace")) is None:
         return Cell("string", value)
     return Cell(_kind_of(value), value)
@@ -269,7 +264,6 @@ def _kind_of(number: bytes) -> str:
 
 
 def read_csv(source: Source, out: Builder) -> list[Report]:
-    """Return the report of a CSV file."""
     report = Report(1, in_order=True)
     titles: list[str] = []
     for number, line in TextLines(out).read(source):
@@ -335,8 +329,6 @@ class _Columns(msgspec.Struct):
 
 
 class TextReader:
-    """Collects the tables of a log, line by line."""
-
     def __init__(self, out: Builder) -> None:
         self._out = out
         self.reports: list[Report] = []
@@ -347,7 +339,6 @@ class TextReader:
         self._lines = TextLines(out)
 
     def read(self, source: Source) -> list[Report]:
-        """Read a log and return its reports."""
         for number, line in self._lines.read(source):
             content = text.clean(line)
             if len(content) > text.MAX_LINE or not self._take(number, content):

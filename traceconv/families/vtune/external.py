@@ -92,8 +92,6 @@ def read_external(source: Source, out: Builder, frequency_hz: int | None) -> Non
 
 
 class _Reader:
-    """Reads one file with external data."""
-
     def __init__(self, source: Source, out: Builder, frequency_hz: int | None) -> None:
         self._source = source
         self._out = out

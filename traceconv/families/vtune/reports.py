@@ -218,8 +218,6 @@ def _measure(nodes: Sequence[_Node]) -> int:
 
 
 class _Reader:
-    """Reads one report into a builder."""
-
     def __init__(self, source: Source, out: Builder) -> None:
         self._source = source
         self._out = out
@@ -508,8 +506,6 @@ def _indented(text: str, report: Report) -> tuple[int, list[str]]:
 
 @dataclass(frozen=True)
 class Vtune(Importer):
-    """Reports of VTune, and external data."""
-
     name = "vtune"
     title = "Intel VTune Profiler: timeline, hotspots and call trees as text or CSV, external data"
     url = "https://www.intel.com/content/www/us/en/docs/vtune-profiler/user-guide/2025-1/overview.html"
@@ -580,7 +576,6 @@ class Vtune(Importer):
         return Match.no("no heading of a VTune report or of external data")
 
     def read(self, source: Source, out: Builder) -> None:
-        """Read the whole file."""
         out.counts(LINES)
         for line in source.head().text.splitlines()[:_LINES]:
             if external.heading_of(text_of_line(line)) is not None:
