@@ -157,8 +157,8 @@ def test_what_is_wrong_with_an_anchor(text: str, message: str, hint: str) -> Non
 def test_names_of_files_may_hold_anything() -> None:
     paths = ["a=b@1s:c.json", "a", "-"]
     found = parse_anchor("a=b@1s:c.json@2s=a@3s", paths)
-    assert (found.one, found.other) == (TimePoint(0, 2 * S, S), TimePoint(1, 3 * S, S))
-    assert parse_anchor("<stdin>@2s=a@3s", paths).one == TimePoint(2, 2 * S, S)
+    assert (found.point, found.other) == (TimePoint(0, 2 * S, S), TimePoint(1, 3 * S, S))
+    assert parse_anchor("<stdin>@2s=a@3s", paths).point == TimePoint(2, 2 * S, S)
     with pytest.raises(UsageError, match=r"'x\.json' matches several inputs"):
         parse_anchor("x.json@1s=y@1s", ["one/x.json", "two/x.json", "y"])  # of two files that are called so
 

@@ -218,7 +218,7 @@ def test_only_what_is_said_of_both_inputs_is_said_once() -> None:
 
     def apart(gap: int, *, file: str, other: str) -> NoOverlap:
         warning = NoOverlap(f"{gap} away from {other}")
-        warning.both = gap, frozenset((file, other))
+        warning.gap = gap, frozenset((file, other))
         return warning
 
     twice = [line("1", apart(3, file="1", other="2")), line("2", apart(3, file="2", other="1"))]

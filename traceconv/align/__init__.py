@@ -85,20 +85,20 @@ def align(
 
 def _alignment(traces: Sequence[Trace], inputs: Inputs, placed: Placed, constraints: Constraints) -> Alignment:
     """Return the alignment, with a line of the receipt for each clock."""
-    maps = [{one.clock: placed.maps[one.key] for one in inputs.of(index)} for index in range(len(traces))]
+    maps = [{clock.clock: placed.maps[clock.key] for clock in inputs.of(index)} for index in range(len(traces))]
     warnings = _warnings(traces, inputs, placed, maps, constraints)
     by_files = inputs.of_files.maps_to(inputs.target)
     receipt = [
         receipt_line(
-            one,
-            placed.maps[one.key],
-            moved_ns(one, placed.maps[one.key], by_files.get(one.domain), inputs.target),
+            clock,
+            placed.maps[clock.key],
+            moved_ns(clock, placed.maps[clock.key], by_files.get(clock.domain), inputs.target),
             placed.pairs,
-            warnings[one.key],
-            placed.placements.get(one.index),
-            traces[one.index].host,
+            warnings[clock.key],
+            placed.placements.get(clock.index),
+            traces[clock.index].host,
         )
-        for one in inputs.clocks
+        for clock in inputs.clocks
     ]
     alignment = Alignment(
         inputs.target,

@@ -276,8 +276,8 @@ class Counted:
         spectrum = np.fft.rfft(rate, size)
         seen = np.fft.rfft(np.ones(size_b), size)
         sums = [
-            np.fft.irfft(one * np.conj(np.fft.rfft(other, size)), size)[lags]
-            for one, other in ((spectrum, share), (seen, share), (seen, share * share))
+            np.fft.irfft(left * np.conj(np.fft.rfft(right, size)), size)[lags]
+            for left, right in ((spectrum, share), (seen, share), (seen, share * share))
         ]
         spread = np.maximum(sums[2] - sums[1] ** 2 / size_b, 1e-2 * size_b * max(float(np.var(share)), 1e-6))
         return offsets, np.asarray(sums[0] / np.sqrt(spread), np.float64)
@@ -408,8 +408,8 @@ def set_clock(slices: Events, samples: Samples, line: Line) -> tuple[int, float]
     offset, drift = line.offset + line.drift * (evidence.busy.middle - line.x0), line.drift
     t = evidence.busy.times(evidence.t, offset, drift)
     recorded = np.flatnonzero((t >= evidence.busy.start[0]) & (t <= evidence.busy.end[-1]))
-    every = max(1, -(-len(recorded) // _MOST_SEARCHED))
-    rows = recorded[::every]
+    stride = max(1, -(-len(recorded) // _MOST_SEARCHED))
+    rows = recorded[::stride]
     count, parts = len(rows), min(_SET_PARTS, len(rows) // _SET_SAMPLES)
     if count < _LEAST_SAMPLES:
         return None
@@ -419,7 +419,7 @@ def set_clock(slices: Events, samples: Samples, line: Line) -> tuple[int, float]
     away, total = np.abs(grid), float(table[:, _SET_STEPS].sum())
     sizes, found = np.array([len(part) for part in np.array_split(rows, parts)]), []
     for order in (slice(None, None, -1), slice(None)):
-        fits, few = (np.cumsum(one[order], axis=0)[: parts // 2] for one in (table, sizes))
+        fits, few = (np.cumsum(values[order], axis=0)[: parts // 2] for values in (table, sizes))
         here = fits[:, _SET_STEPS]
         worse, better = ((total - here) / (count - few) * few - here)[:, None], fits - here[:, None]
         # The more offsets are as near, the better the best of them fits by chance.
@@ -431,7 +431,7 @@ def set_clock(slices: Events, samples: Samples, line: Line) -> tuple[int, float]
         at, place = np.unravel_index(np.argmax(gain), gain.shape)
         found.append((float(gain[at, place]), int(few[at]), -float(grid[place])))
     gained, few_at, move = max(found)
-    return (every * few_at, move) if gained >= _LEAST_GAIN else None
+    return (stride * few_at, move) if gained >= _LEAST_GAIN else None
 
 
 def _too_little(slices: Events, noun: str, count: int, needed: int) -> Estimate | None:
@@ -531,7 +531,7 @@ def _rivals(evidence: Evidence, best: _Place, places: list[_Place], prior: Prior
     for place in places:
         if abs(place.offset - best.offset) > evidence.beside:
             tried = (_place(evidence, place.offset, drift) for drift in dict.fromkeys((place.drift, best.drift)))
-            rivals.append(max(tried, key=lambda one: one.total))
+            rivals.append(max(tried, key=lambda place: place.total))
     if isinstance(evidence, Counted):
         rivals += _neighbours(evidence, best, prior)
     return sorted(rivals, key=lambda place: -place.total)
@@ -566,11 +566,11 @@ def _with_drift(evidence: Evidence, place: _Place, prior: Prior) -> _Place:
         steps = np.ceil(most / resolution)
         results = []
         tried = drift + np.arange(-steps, steps + 1) * resolution
-        for one in np.unique(np.clip(tried, -prior.max_drift, prior.max_drift)).tolist():
-            shift = one * (middle - offset - x0)
-            total = evidence.profile(offset - shift, one, grid, rows)[0] - 0.5 * (one / _USUAL_DRIFT) ** 2
+        for trial in np.unique(np.clip(tried, -prior.max_drift, prior.max_drift)).tolist():
+            shift = trial * (middle - offset - x0)
+            total = evidence.profile(offset - shift, trial, grid, rows)[0] - 0.5 * (trial / _USUAL_DRIFT) ** 2
             best = int(np.argmax(total))
-            results.append((float(total[best]), one, float(offset - shift + grid[best]) + shift))
+            results.append((float(total[best]), trial, float(offset - shift + grid[best]) + shift))
         _, drift, offset = max(results)
         if span >= half:
             break

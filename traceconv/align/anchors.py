@@ -65,12 +65,12 @@ class Instant:
     """An anchor, with its points as times.
 
     Attributes:
-        one, other: the input and the clock of each point, as numbers; the first is the lesser.
+        clock, other: the input and the clock of each point, as numbers; the first is the lesser.
         ts, other_ts: the times of the points on these clocks, ns.
         within_ns: how far apart the two instants can be, ns.
     """
 
-    one: Key
+    clock: Key
     other: Key
     ts: int
     other_ts: int
@@ -80,20 +80,20 @@ class Instant:
     @property
     def sides(self) -> tuple[tuple[Key, int], tuple[Key, int]]:
         """Both clocks, each with its time."""
-        return (self.one, self.ts), (self.other, self.other_ts)
+        return (self.clock, self.ts), (self.other, self.other_ts)
 
     def names(self, traces: Sequence[Trace]) -> tuple[str, str]:
         """Return the files of both clocks."""
-        return traces[self.one[0]].sources[0].name, traces[self.other[0]].sources[0].name
+        return traces[self.clock[0]].sources[0].name, traces[self.other[0]].sources[0].name
 
     def domains(self, traces: Sequence[Trace]) -> tuple[ClockDomain, ClockDomain]:
         """Return both clocks."""
-        return traces[self.one[0]].clocks[self.one[1]], traces[self.other[0]].clocks[self.other[1]]
+        return traces[self.clock[0]].clocks[self.clock[1]], traces[self.other[0]].clocks[self.other[1]]
 
 
 def instant_of(anchor: Anchor, traces: Sequence[Trace]) -> Instant:
     """Return the times of the two points of an anchor."""
-    points = [_time(point, traces[point.input], anchor.text) for point in (anchor.one, anchor.other)]
+    points = [_time(point, traces[point.input], anchor.text) for point in (anchor.point, anchor.other)]
     (key, ts, step), (other, other_ts, its_step) = sorted(points, key=lambda point: point[0])
     within = step + its_step if anchor.within_ns is None else anchor.within_ns
     return Instant(key, other, ts, other_ts, within, anchor.text)
@@ -171,7 +171,7 @@ def anchored(
     groups: dict[tuple[Key, Key], list[Instant]] = defaultdict(list)
     for instant in instants:
         ts, other_ts = (corrections.get(key[0], {}).get(key[1], ClockMap()).at(ts) for key, ts in instant.sides)
-        groups[instant.one, instant.other].append(replace(instant, ts=ts, other_ts=other_ts))
+        groups[instant.clock, instant.other].append(replace(instant, ts=ts, other_ts=other_ts))
     related, relations, warnings = list(traces), list[Relation](), list[ClockWarning]()
     exact: list[Relation] = []  # without drift allowance: they are checked at the instants themselves
     for group in groups.values():
@@ -216,11 +216,11 @@ def _relations(traces: Sequence[Trace], group: Sequence[Instant], *, drifts: boo
     return relation, relation if holds or not drifts else _less_sure_away(relation, instant, traces)
 
 
-def _less_sure_away(relation: Relation, one: Instant, traces: Sequence[Trace]) -> Relation:
+def _less_sure_away(relation: Relation, instant: Instant, traces: Sequence[Trace]) -> Relation:
     """Return the relation with a bound that grows with the distance from its only anchor: the drift is not known."""
     step = Step(f"--anchor, with up to {FREE_DRIFT * 1e6:.0f} ppm of drift away from its instant", Provenance.USER)
-    far = [max(abs(end - ts) for end in _span(traces, key, ts)) for key, ts in one.sides]
-    bounds = [one.within_ns + round(FREE_DRIFT * away) for away in far]
+    far = [max(abs(end - ts) for end in _span(traces, key, ts)) for key, ts in instant.sides]
+    bounds = [instant.within_ns + round(FREE_DRIFT * away) for away in far]
     clock_map = replace(relation.clock_map, bound_ns=bounds[0], steps=(step,))
     return replace(relation, clock_map=clock_map, back=replace(clock_map.inverse(), bound_ns=bounds[1]))
 
@@ -249,7 +249,7 @@ def _maps_of(group: Sequence[Instant], traces: Sequence[Trace], max_drift: float
 
 def _contradict_each_other(group: Sequence[Instant], traces: Sequence[Trace], max_drift: float) -> InconsistentClocks:
     """Return the error for anchors that no line fits; it names the two that contradict each other most."""
-    early, late = min(group, key=lambda one: one.ts), max(group, key=lambda one: one.ts)
+    early, late = min(group, key=lambda instant: instant.ts), max(group, key=lambda instant: instant.ts)
     file, other = early.names(traces)
     timeless = [name for name, domain in zip((file, other), early.domains(traces), strict=True) if domain.synthetic]
     reason = "and their bounds and --drift do not explain the difference"
@@ -267,7 +267,7 @@ def _contradict_each_other(group: Sequence[Instant], traces: Sequence[Trace], ma
 
 def _refuse_moved(traces: Sequence[Trace], instant: Instant, offsets: Mapping[int, int]) -> None:
     """Raise InconsistentClocks if offsets contradict an anchor of two inputs."""
-    apart = abs(offsets.get(instant.one[0], 0) - offsets.get(instant.other[0], 0))
+    apart = abs(offsets.get(instant.clock[0], 0) - offsets.get(instant.other[0], 0))
     if apart > instant.within_ns:
         file, other = instant.names(traces)
         raise InconsistentClocks(
@@ -278,12 +278,12 @@ def _refuse_moved(traces: Sequence[Trace], instant: Instant, offsets: Mapping[in
 
 def _refuse_two_at_once(traces: Sequence[Trace], group: Sequence[Instant]) -> None:
     """Raise InconsistentClocks if two anchors contradict each other about one instant of a file."""
-    for (one, two), at in product(combinations(group, 2), (0, 1)):
-        apart, allowed = abs(one.sides[1 - at][1] - two.sides[1 - at][1]), one.within_ns + two.within_ns
-        if one.sides[at][1] == two.sides[at][1] and apart > allowed:
-            file, other = one.names(traces)[:: -1 if at else 1]
+    for (first, second), at in product(combinations(group, 2), (0, 1)):
+        apart, allowed = abs(first.sides[1 - at][1] - second.sides[1 - at][1]), first.within_ns + second.within_ns
+        if first.sides[at][1] == second.sides[at][1] and apart > allowed:
+            file, other = first.names(traces)[:: -1 if at else 1]
             raise UsageError(
-                f"--anchor {one.text!r} and {two.text!r} put one instant of {file} at two instants of {other}"
+                f"--anchor {first.text!r} and {second.text!r} put one instant of {file} at two instants of {other}"
                 f", {format_time(apart)} apart, expected {format_time(allowed)} at most",
                 hint=_LESS_ACCURATE,
             )

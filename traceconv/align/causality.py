@@ -118,14 +118,16 @@ def believed(alignment: Alignment, causality: Causality, on_ambiguous: str = "fa
         InconsistentClocks: events contradict the clocks beyond their bounds.
         UnverifiedAlignment: they contradict an assumption about the clocks.
     """
-    contradictions = [one for check in causality.checks for one in check.contradictions]
-    against = [one for one in contradictions if one.verdict not in (Verdict.OK, Verdict.ASSUMED) and not one.by_user]
+    contradictions = [found for check in causality.checks for found in check.contradictions]
+    against = [
+        found for found in contradictions if found.verdict not in (Verdict.OK, Verdict.ASSUMED) and not found.by_user
+    ]
     if against and on_ambiguous != "best":
-        worst = max(against, key=lambda one: one.verdict.badness)
+        worst = max(against, key=lambda found: found.verdict.badness)
         error = InconsistentClocks if worst.verdict is Verdict.INCONSISTENT else UnverifiedAlignment
         raise error(worst.sentence, hint=worst.hint, pairs=alignment.pairs)
-    for one in contradictions:
-        alignment = alignment.doubted(one.inputs, one.verdict, one.text)
+    for found in contradictions:
+        alignment = alignment.doubted(found.inputs, found.verdict, found.text)
     return alignment
 
 
@@ -191,18 +193,18 @@ def _launches(traces: Sequence[Trace], alignment: Alignment) -> Iterator[Check]:
     host, device = apart
     for clock_host in alignment.maps[host]:
         for clock_device in alignment.maps[device]:
-            both = joined(traces[host], clock_host, traces[device], clock_device)
-            if both is None or both.share < LEAST_SHARE:
+            pairs = joined(traces[host], clock_host, traces[device], clock_device)
+            if pairs is None or pairs.share < LEAST_SHARE:
                 continue
             clocks = (host, clock_host), (device, clock_device)
             wrong = max(WRONG_IDS, *(pair.estimate.wrong for pair in _pairs_of(alignment, clocks)), 0.0)
             limit = _limit(alignment, clocks, wrong)
             known = _known(alignment, clocks)
             maps = alignment.maps[host][clock_host], alignment.maps[device][clock_device]
-            after, beyond = _early(traces[host], traces[device], both, maps, limit.bound_ns)
-            before = None if known is None else _early(traces[host], traces[device], both, known)[0]
+            after, beyond = _early(traces[host], traces[device], pairs, maps, limit.bound_ns)
+            before = None if known is None else _early(traces[host], traces[device], pairs, known)[0]
             files = (traces[host].sources[0].name, traces[device].sources[0].name)
-            check = Check(Rule.LAUNCH, files, len(both.calls), after, before, limit=limit, beyond=beyond)
+            check = Check(Rule.LAUNCH, files, len(pairs.calls), after, before, limit=limit, beyond=beyond)
             yield _with_contradictions(check, alignment, clocks)
 
 
@@ -217,14 +219,14 @@ def _known(alignment: Alignment, clocks: tuple[Key, Key]) -> tuple[ClockMap, Clo
 
 
 def _early(
-    host: Trace, device: Trace, both: Joined, maps: tuple[ClockMap, ClockMap], bound_ns: int | None = None
+    host: Trace, device: Trace, pairs: Joined, maps: tuple[ClockMap, ClockMap], bound_ns: int | None = None
 ) -> tuple[Breaches, int]:
     """Return the breaches of work that starts before its launch, and how many of them are beyond the bound."""
-    launched = maps[0].apply(host.slices.ts[both.calls])
-    started = maps[1].apply(device.slices.ts[both.work])
-    clock = int(device.tracks[int(device.slices.track[both.work[0]])].clock)
+    launched = maps[0].apply(host.slices.ts[pairs.calls])
+    started = maps[1].apply(device.slices.ts[pairs.work])
+    clock = int(device.tracks[int(device.slices.track[pairs.work[0]])].clock)
     late = launched - started - max(device.clocks[clock].resolution_ns, 1)
-    return _breaches(late, (device, both.work), (host, both.calls), bound_ns)
+    return _breaches(late, (device, pairs.work), (host, pairs.calls), bound_ns)
 
 
 # -- matched slices of two files ------------------------------------------------------------------------------------
@@ -259,22 +261,27 @@ def _check_of_inside(alignment: Alignment, pair: PairEstimate, rows: tuple[Array
 
 def _own_rows(alignment: Alignment, pair: PairEstimate) -> tuple[Array, Array]:
     """Return the matched slices without those that are drawn as of other processes: these match by chance."""
-    one, other = pair.rows or (np.empty(0, np.int64),) * 2
-    kept = np.ones(len(one), bool)
-    for side, own in ((pair.a, one), (pair.b, other)):
-        kept &= ~np.isin(own, alignment.others.get(side.index, []))
-    return one[kept], other[kept]
+    rows_a, rows_b = pair.rows or (np.empty(0, np.int64),) * 2
+    kept = np.ones(len(rows_a), bool)
+    for side, rows in ((pair.a, rows_a), (pair.b, rows_b)):
+        kept &= ~np.isin(rows, alignment.others.get(side.index, []))
+    return rows_a[kept], rows_b[kept]
 
 
 def _outside(
     pair: PairEstimate, rows: tuple[Array, Array], maps: tuple[ClockMap, ClockMap], bound_ns: int | None = None
 ) -> tuple[Breaches, int]:
     """Return the breaches of inner slices outside their outer ones, and how many of them are beyond the bound."""
-    sides = [(side.trace, own, clock_map) for side, own, clock_map in zip((pair.a, pair.b), rows, maps, strict=True)]
+    sides = [
+        (side.trace, matched, clock_map) for side, matched, clock_map in zip((pair.a, pair.b), rows, maps, strict=True)
+    ]
     steps = [max(side.domain.resolution_ns, 1) for side in (pair.a, pair.b)]
     times = [
-        (clock_map.apply(trace.slices.ts[own]), clock_map.apply(trace.slices.ts[own] + trace.slices.dur[own]))
-        for trace, own, clock_map in sides
+        (
+            clock_map.apply(trace.slices.ts[matched]),
+            clock_map.apply(trace.slices.ts[matched] + trace.slices.dur[matched]),
+        )
+        for trace, matched, clock_map in sides
     ]
     outer, inner = (1, 0) if pair.swapped else (0, 1)
     early = times[outer][0] - times[inner][0] - steps[inner]

@@ -63,7 +63,7 @@ class Breaches(Struct, frozen=True):
 
     def as_json(self) -> dict[str, Any]:
         """Return the members of the breaches in the report."""
-        return {"violations": self.count, "worst_ns": self.worst_ns, "place": str(self.place)}
+        return {"violations": self.count, "worst_ns": self.worst_ns, "place": self.place}
 
 
 class Contradiction(Struct, frozen=True):
@@ -141,7 +141,7 @@ class Check(Struct, frozen=True):
     @property
     def verdict(self) -> Verdict:
         """The worst verdict of its contradictions; OK without any."""
-        return reduce(worse, (one.verdict for one in self.contradictions), Verdict.OK)
+        return reduce(worse, (found.verdict for found in self.contradictions), Verdict.OK)
 
     @property
     def pairs(self) -> tuple[str, str]:
@@ -215,7 +215,9 @@ class Check(Struct, frozen=True):
             "verdict": str(self.verdict) if self.checked or self.contradictions else None,
             "ranks": list(self.ranks),
             "unmatched": self.alone,
-            "contradictions": [{"verdict": str(one.verdict), "text": str(one.sentence)} for one in self.contradictions],
+            "contradictions": [
+                {"verdict": str(found.verdict), "text": found.sentence} for found in self.contradictions
+            ],
         }
 
 

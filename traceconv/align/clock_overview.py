@@ -141,27 +141,27 @@ class _RelatedMaps:
         known = graph.maps_to(target).get(domain)
         return known if offset is None else (known or ClockMap()).then(offset)
 
-    def between(self, one: ClockInput, other: ClockInput) -> ClockMap | None:
+    def between(self, clock: ClockInput, other: ClockInput) -> ClockMap | None:
         """Return the map from the clock of one input to that of another one, with their --offset."""
         graph = self.inputs.graph
-        if not {one.index, other.index} & set(self.offsets):
-            return graph.maps_to(other.domain).get(one.domain)
+        if not {clock.index, other.index} & set(self.offsets):
+            return graph.maps_to(other.domain).get(clock.domain)
         known = graph.maps_to(REALTIME)
-        stays = one if other.index in self.offsets else other
-        target = REALTIME if one.domain in known or other.domain in known else stays.domain
-        maps = [self.to(target, side.index, side.domain) for side in (one, other)]
+        stays = clock if other.index in self.offsets else other
+        target = REALTIME if clock.domain in known or other.domain in known else stays.domain
+        maps = [self.to(target, side.index, side.domain) for side in (clock, other)]
         return None if maps[0] is None or maps[1] is None else maps[0].then(maps[1].inverse())
 
 
-def _advice(one: ClockInput, other: ClockInput, maps: _RelatedMaps, *, anchored: bool) -> list[str]:
+def _advice(first: ClockInput, second: ClockInput, maps: _RelatedMaps, *, anchored: bool) -> list[str]:
     """Return advice to relate two inputs: that of their formats first, then the options of the user."""
-    lost = [side for side in (one, other) if maps.to(REALTIME, side.index, side.domain) is None]
+    lost = [side for side in (first, second) if maps.to(REALTIME, side.index, side.domain) is None]
     advice = [importer_class(side.trace.sources[0].format).line_up for side in lost]
     with_names = zip(lost, advice, strict=True)
     words = [f"{side.name}: {line_up.replace('FILE=', f'{quote(side.name)}=')}" for side, line_up in with_names]
     zones = [(side, zone_option(side.trace, side.domain)) for side in lost]
     words += [f"{side.name}: {zone}" for side, zone in zones if zone is not None]
-    one_machine = one_machine_advice(one, other)
+    one_machine = one_machine_advice(first, second)
     if one_machine is not None:
         words.append(one_machine)
     else:
@@ -170,22 +170,22 @@ def _advice(one: ClockInput, other: ClockInput, maps: _RelatedMaps, *, anchored:
             for side in lost
             if side.counted.zero is Zero.BOOT and not side.counted.machine
         ]
-    if Zero.BOOT in (one.domain.zero, other.domain.zero) and not anchored:
+    if Zero.BOOT in (first.domain.zero, second.domain.zero) and not anchored:
         words.append("next time, read the clocks around the run: traceconv anchor -o anchor.json -- COMMAND")
     return [
-        f"their events may determine the offset: traceconv align {quoted((one.path, other.path))} (if "
+        f"their events may determine the offset: traceconv align {quoted((first.path, second.path))} (if "
         "it refuses, use one of the following)",
         *words,
-        f"if you know an instant that both recorded: --anchor {quote(_anchor(one, other))}",
+        f"if you know an instant that both recorded: --anchor {quote(_anchor(first, second))}",
         f"if you know how far apart they are: --offset {quote(lost[-1].name)}=TIME",
     ]
 
 
-def _anchor(one: ClockInput, other: ClockInput) -> str:
+def _anchor(first: ClockInput, second: ClockInput) -> str:
     """Return an example of an anchor for two inputs: by events if both have named ones, else by times.
 
     Samples and log lines are not used: they are hardly ever a known instant.
     """
-    named = all(len(side.trace.slices.ts) or len(side.trace.instants.ts) for side in (one, other))
+    named = all(len(side.trace.slices.ts) or len(side.trace.instants.ts) for side in (first, second))
     point = ":NAME#1.start" if named else "@TIME"
-    return f"{one.name}{point}={other.name}{point}"
+    return f"{first.name}{point}={second.name}{point}"

@@ -288,12 +288,12 @@ def _placed(records: Occurrences, which: ByOrder, host_of: I64, spans: I64, room
 
 
 def _island(
-    every: Occurrences, which: ByOrder, columns: tuple[I64, I64], part: Mask, used: I64, host_of: I64, spans: I64
+    found: Occurrences, which: ByOrder, columns: tuple[I64, I64], part: Mask, used: I64, host_of: I64, spans: I64
 ) -> PlacedHosts:
     """Return the placements of the wall clocks of the hosts of an island."""
     stated, exact = (
-        columns_of_hosts(records, host_of[every.input], spans.shape[1])
-        for records in (every.without_skews, every.exact)
+        columns_of_hosts(records, host_of[found.input], spans.shape[1])
+        for records in (found.without_skews, found.exact)
     )
     lines = lines_of_hosts(stated[0][: len(part), used], stated[1][: len(part), used])
     uneven, edge_ns = _uneven_pair(which.matches, exact[1][: len(part)], part, used, lines)
@@ -309,7 +309,7 @@ def _island(
         return PlacedHosts(contradicting=wrong)
     if uneven:
         return PlacedHosts() if uneven[2].shown is Ends.FEW else PlacedHosts(uneven=uneven)
-    drawn, level = limits(*stated) if np.any(every.most) else None, limits(*exact, 0.0)
+    drawn, level = limits(*stated) if np.any(found.most) else None, limits(*exact, 0.0)
     hosts: dict[int, PlacedHost] = {}
     for number, at in enumerate(used.tolist()):
         if number:
@@ -332,12 +332,12 @@ def _uneven_pair(
     kinds[matches.number] = matches.group * (int(np.max(matches.what)) + 1) + matches.what
     edge_ns = 0.0
     for pair in lines.pairs:
-        one, other = (int(used[at]) for at in pair)
-        common = np.flatnonzero(part[:, one] & part[:, other])
-        common = common[np.argsort(left[common, one], kind="stable")]
-        found = ends_of_two(left[common, one], left[common, other], kinds[common])
+        host, other = (int(used[at]) for at in pair)
+        common = np.flatnonzero(part[:, host] & part[:, other])
+        common = common[np.argsort(left[common, host], kind="stable")]
+        found = ends_of_two(left[common, host], left[common, other], kinds[common])
         if found.shown is not Ends.OF_ONE_JOB:
-            return (one, other, found, common), 0
+            return (host, other, found, common), 0
         edge_ns = max(edge_ns, found.edge_ns)
     return None, round(edge_ns)
 
@@ -484,10 +484,10 @@ def _contradiction(
 
 
 def _uneven(
-    inputs: Inputs, records: Occurrences, host_of: I64, one: int, other: int, found: EndsOfTwo, common: I64
+    inputs: Inputs, records: Occurrences, host_of: I64, first: int, second: int, found: EndsOfTwo, common: I64
 ) -> AlignmentError:
     """Return the error for two hosts whose ends are not those of one job with clocks that run evenly."""
-    inputs_of = [np.unique(records.input[host_of[records.input] == host]).tolist() for host in (one, other)]
+    inputs_of = [np.unique(records.input[host_of[records.input] == host]).tolist() for host in (first, second)]
     error = UnverifiedAlignment if found.shown in (Ends.OF_NO_JOB, Ends.STEEP) else InconsistentClocks
     if found.shown is Ends.OF_NO_JOB:
         why = (

@@ -76,10 +76,10 @@ class Shift:
         """The approximate offset between the clocks, as a distance, ns."""
         return abs(self.least + self.most) // 2
 
-    def of(self, one: I64, other: I64) -> tuple[I64, I64]:
+    def matched(self, rows: I64, partners: I64) -> tuple[I64, I64]:
         """Return the matched rows of both ranks."""
         begin = max(self.by, 0)
-        return one[begin : begin + self.count], other[begin - self.by : begin - self.by + self.count]
+        return rows[begin : begin + self.count], partners[begin - self.by : begin - self.by + self.count]
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +139,7 @@ def ordered_collectives(records: Occurrences, host: I64, *, drawn: bool = False)
         rows, number = [*rows, reference], [*number, reference]
         for compared in others:
             for pair in _pairs(records, reference, compared, bool(host[compared[0]] == host[reference[0]]), drawn):
-                rows, number = [*rows, pair.other], [*number, pair.one]
+                rows, number = [*rows, pair.partners], [*number, pair.rows]
                 by_wall_clocks |= pair.by_wall_clocks
                 unsettled |= dict.fromkeys(pair.unsettled)
                 odd += pair.odd
@@ -151,8 +151,8 @@ def ordered_collectives(records: Occurrences, host: I64, *, drawn: bool = False)
 class _Pair:
     """The match of two ranks."""
 
-    one: I64
-    other: I64
+    rows: I64
+    partners: I64
     by_wall_clocks: bool = False
     unsettled: tuple[Unsettled, ...] = ()
     odd: tuple[Odd, ...] = ()
@@ -185,50 +185,57 @@ def _reference_first(records: Occurrences, ranks: list[I64]) -> list[I64]:
     return [ranks[first], *ranks[:first], *ranks[first + 1 :]]
 
 
-def _pairs(records: Occurrences, one: I64, other: I64, of_one_host: bool, drawn: bool) -> Iterator[_Pair]:
+def _pairs(records: Occurrences, reference: I64, compared: I64, of_one_host: bool, drawn: bool) -> Iterator[_Pair]:
     """Yield the matches of two ranks: of their whole sequences, or of the sequence of each kind and size."""
-    pair = _as_drawn(records, one, other, of_one_host) if of_one_host or drawn else _of_two_hosts(records, one, other)
+    pair = (
+        _as_drawn(records, reference, compared, of_one_host)
+        if of_one_host or drawn
+        else _of_two_hosts(records, reference, compared)
+    )
     yield pair
-    if len(pair.one) or pair.odd:
+    if len(pair.rows) or pair.odd:
         return
-    by_what = (rows[np.argsort(records.what[rows], kind="stable")] for rows in (one, other))
+    by_what = (rows[np.argsort(records.what[rows], kind="stable")] for rows in (reference, compared))
     ones, others = ({int(records.what[rows[0]]): rows for rows in _parts(ordered, records.what)} for ordered in by_what)
     for what in sorted(ones.keys() & others.keys()) if len(ones) > 1 or len(others) > 1 else ():
         here, there = ones[what], others[what]
         if of_one_host or drawn:
             part = _as_drawn(records, here, there, of_one_host)
-            yield part if _happened(records, part.one, part.other) else _NOTHING
+            yield part if _happened(records, part.rows, part.partners) else _NOTHING
         else:
             yield _of_two_hosts(records, here, there)
 
 
-def _as_drawn(records: Occurrences, one: I64, other: I64, of_one_host: bool) -> _Pair:
+def _as_drawn(records: Occurrences, rows: I64, partners: I64, of_one_host: bool) -> _Pair:
     """Match two ranks whose clocks are related.
 
     With other offsets, other shifts would be possible. So unless the clocks are of one host, only the match of the nth
     with the nth is accepted.
     """
-    same = _did_the_same(records, one, other)
-    if same and _happened(records, one, other):
-        return _Pair(one, other)
-    shifts = possible_shifts(records, one, other, drawn=True)
+    same = _did_the_same(records, rows, partners)
+    if same and _happened(records, rows, partners):
+        return _Pair(rows, partners)
+    shifts = possible_shifts(records, rows, partners, drawn=True)
     if len(shifts) == 1 and shifts[0].count >= _LEAST_TRIED and of_one_host:
-        return _Pair(*shifts[0].of(one, other))
+        return _Pair(*shifts[0].matched(rows, partners))
     if shifts or not same:
         return _NOTHING
     # The limits of the offset at which each collective is possible.
-    bound = records.bound[one] + records.bound[other]
-    least, most = records.start[one] - records.end[other] - bound, records.end[one] - records.start[other] + bound
+    bound = records.bound[rows] + records.bound[partners]
+    least, most = (
+        records.start[rows] - records.end[partners] - bound,
+        records.end[rows] - records.start[partners] + bound,
+    )
     if np.max(least) <= np.min(most):
-        return _Pair(one, other)
-    wrong = records.where(np.concatenate((one, other))).numbered(np.tile(np.arange(len(one)), 2)).impossible()
+        return _Pair(rows, partners)
+    wrong = records.where(np.concatenate((rows, partners))).numbered(np.tile(np.arange(len(rows)), 2)).impossible()
     return replace(_NOTHING, odd=(Odd(wrong, _set_in_between(least, most)),))
 
 
-def _happened(records: Occurrences, one: I64, other: I64) -> bool:
+def _happened(records: Occurrences, rows: I64, partners: I64) -> bool:
     """Return whether all matched rows of two ranks are possible as drawn."""
-    within = records.bound[one] + records.bound[other]
-    apart = np.maximum(records.start[one] - records.end[other], records.start[other] - records.end[one])
+    within = records.bound[rows] + records.bound[partners]
+    apart = np.maximum(records.start[rows] - records.end[partners], records.start[partners] - records.end[rows])
     return bool(np.all(apart <= within))
 
 
@@ -249,46 +256,46 @@ def _set_in_between(least: I64, most: I64) -> int | None:
     return abs(before - after) // 2
 
 
-def _of_two_hosts(records: Occurrences, one: I64, other: I64) -> _Pair:
+def _of_two_hosts(records: Occurrences, rows: I64, partners: I64) -> _Pair:
     """Match two ranks whose clocks are related by wall clocks of two hosts only."""
-    shifts = possible_shifts(records, one, other)
-    shift, settled = _chosen(shifts, records, one, other)
-    if shift is None and all(each.by for each in shifts) and _is_certain(records, one, other):
-        return _Pair(one, other)
+    shifts = possible_shifts(records, rows, partners)
+    shift, settled = _chosen(shifts, records, rows, partners)
+    if shift is None and all(each.by for each in shifts) and _is_certain(records, rows, partners):
+        return _Pair(rows, partners)
     if shift is not None:
-        return _Pair(*shift.of(one, other), by_wall_clocks=settled)
-    if not _is_open(records, one, other, shifts):
+        return _Pair(*shift.matched(rows, partners), by_wall_clocks=settled)
+    if not _is_open(records, rows, partners, shifts):
         return _NOTHING
-    inputs = int(records.input[one[0]]), int(records.input[other[0]])
+    inputs = int(records.input[rows[0]]), int(records.input[partners[0]])
     return replace(_NOTHING, unsettled=(Unsettled(inputs, len(shifts) > 1),))
 
 
-def _is_open(records: Occurrences, one: I64, other: I64, shifts: list[Shift]) -> bool:
+def _is_open(records: Occurrences, rows: I64, partners: I64, shifts: list[Shift]) -> bool:
     """Return whether two ranks recorded enough collectives, but their match is not certain.
 
     False if both sequences are equal and the match of the nth with the nth is certain to be impossible: then the check
     of the drawn times reports it.
     """
-    if min(len(one), len(other)) < _LEAST or not _did_the_same(records, one, other):
-        return min(len(one), len(other)) >= _LEAST
+    if min(len(rows), len(partners)) < _LEAST or not _did_the_same(records, rows, partners):
+        return min(len(rows), len(partners)) >= _LEAST
     others = [shift for shift in shifts if shift.by]
-    return bool(others if len(others) < len(shifts) else possible_shifts(records, one, other, drawn=True))
+    return bool(others if len(others) < len(shifts) else possible_shifts(records, rows, partners, drawn=True))
 
 
-def _is_certain(records: Occurrences, one: I64, other: I64) -> bool:
+def _is_certain(records: Occurrences, rows: I64, partners: I64) -> bool:
     """Return whether the nth of one rank is certainly the nth of the other, though they contradict each other.
 
     Both sequences must be equal; and either no other shift makes them equal, or each exit is less than half a step from
     that of the other rank, as on hosts whose wall clocks agree.
     """
-    count = len(one)
-    if count < _LEAST or not _did_the_same(records, one, other):
+    count = len(rows)
+    if count < _LEAST or not _did_the_same(records, rows, partners):
         return False
-    step = _period(records.what[one].tolist())
+    step = _period(records.what[rows].tolist())
     if 2 * step > count:
         return True
-    longest = min(int(np.min(records.end[rows[step:]] - records.end[rows[:-step]])) for rows in (one, other))
-    apart = np.abs(records.end[one] - records.end[other])
+    longest = min(int(np.min(records.end[side[step:]] - records.end[side[:-step]])) for side in (rows, partners))
+    apart = np.abs(records.end[rows] - records.end[partners])
     agree = 2 * int(np.sum(apart <= WALL_CLOCKS_AGREE_NS)) >= count
     return agree and longest > 2 * max(WALL_CLOCKS_AGREE_NS, int(np.max(apart)))
 
@@ -304,30 +311,30 @@ def _period(values: list[int]) -> int:
     return len(values) - border[-1]
 
 
-def _did_the_same(records: Occurrences, one: I64, other: I64) -> bool:
+def _did_the_same(records: Occurrences, rows: I64, partners: I64) -> bool:
     """Return whether two ranks have equal sequences."""
-    return np.array_equal(records.what[one], records.what[other])
+    return np.array_equal(records.what[rows], records.what[partners])
 
 
-def possible_shifts(records: Occurrences, one: I64, other: I64, *, drawn: bool = False) -> list[Shift]:
+def possible_shifts(records: Occurrences, rows: I64, partners: I64, *, drawn: bool = False) -> list[Shift]:
     """Return the shifts at which all collectives are possible, those of the least offset first.
 
     Args:
         drawn: whether to allow no offset and no drift.
     """
-    least = max(1 if drawn else _LEAST_TRIED, (min(len(one), len(other)) + 1) // 2)
-    by = np.arange(least - len(other), len(one) - least + 1)
+    least = max(1 if drawn else _LEAST_TRIED, (min(len(rows), len(partners)) + 1) // 2)
+    by = np.arange(least - len(partners), len(rows) - least + 1)
     first = np.maximum(by, 0)
-    count = np.minimum(len(one), by + len(other)) - first
+    count = np.minimum(len(rows), by + len(partners)) - first
     if not len(by):
         return []
     tried = first[:, None] + (np.linspace(0, 1, _TRIED_FIRST) * (count - 1)[:, None]).astype(np.int64)
-    low, high, same = _offsets(records, one[tried], other[tried - by[:, None]], drawn)
+    low, high, same = _offsets(records, rows[tried], partners[tried - by[:, None]], drawn)
     fit = np.flatnonzero(same & (low <= high))
     shifts: list[Shift] = []
     for at in fit[np.argsort(np.abs(low[fit] + high[fit]), kind="stable")].tolist():
         shift = Shift(int(by[at]), int(count[at]))
-        left, right = shift.of(one, other)
+        left, right = shift.matched(rows, partners)
         lows, highs, equal = _offsets(records, left[None], right[None], drawn)
         if equal[0] and lows[0] <= highs[0] and (drawn or _agree(records, left, right, int(lows[0] + highs[0]) // 2)):
             shifts.append(replace(shift, least=int(lows[0]), most=int(highs[0])))
@@ -336,43 +343,43 @@ def possible_shifts(records: Occurrences, one: I64, other: I64, *, drawn: bool =
     return shifts
 
 
-def _agree(records: Occurrences, one: I64, other: I64, ahead: int) -> bool:
+def _agree(records: Occurrences, rows: I64, partners: I64, ahead: int) -> bool:
     """Return whether all matched rows are possible with the first clock ahead by about `ahead` ns."""
-    moved = np.array([0, ahead]) - records.start[one[0]]
+    moved = np.array([0, ahead]) - records.start[rows[0]]
     entered, left = (
-        np.stack((times[one], times[other]), axis=1) + moved
+        np.stack((times[rows], times[partners]), axis=1) + moved
         for times in (records.start - records.bound, records.end + records.bound)
     )
     return can_agree(entered.astype(np.float64), left.astype(np.float64))
 
 
 def _offsets(
-    records: Occurrences, one: I64, other: I64, drawn: bool
+    records: Occurrences, rows: I64, partners: I64, drawn: bool
 ) -> tuple[I64, I64, np.ndarray[tuple[int], np.dtype[np.bool_]]]:
     """Return the limits of the offset for each matched row (ns), and whether each is possible.
 
     With `drawn` the offset is 0. Else the clocks may drift: the largest drift is added on both sides.
     """
-    bound = records.bound[one] + records.bound[other]
-    low = np.max(records.start[one] - records.end[other] - bound, axis=1)
-    high = np.min(records.end[one] - records.start[other] + bound, axis=1)
-    equal = np.all(records.what[one] == records.what[other], axis=1)
+    bound = records.bound[rows] + records.bound[partners]
+    low = np.max(records.start[rows] - records.end[partners] - bound, axis=1)
+    high = np.min(records.end[rows] - records.start[partners] + bound, axis=1)
+    equal = np.all(records.what[rows] == records.what[partners], axis=1)
     if drawn:
         return np.maximum(low, 0), np.minimum(high, 0), equal
-    apart = ((records.start[one[:, -1]] - records.start[one[:, 0]]) * (SLEWED_DRIFT / 2)).astype(np.int64)
+    apart = ((records.start[rows[:, -1]] - records.start[rows[:, 0]]) * (SLEWED_DRIFT / 2)).astype(np.int64)
     return low - apart, high + apart, equal
 
 
-def _chosen(shifts: list[Shift], records: Occurrences, one: I64, other: I64) -> tuple[Shift | None, bool]:
+def _chosen(shifts: list[Shift], records: Occurrences, rows: I64, partners: I64) -> tuple[Shift | None, bool]:
     """Return the right one of several shifts, None if it is not certain; and whether wall clocks had to decide."""
     if not shifts:
         return None, False
     best, *others = sorted(shifts, key=lambda shift: shift.apart)
     # If both lack some records, or a clock was set, the rest could fit at another shift by chance.
-    whole = _LEAST <= best.count == min(len(one), len(other))
+    whole = _LEAST <= best.count == min(len(rows), len(partners))
     if not others:
         # A single recorded step of one rank may be the next step of the other.
-        recorded = min(int(records.end[rows[-1]] - records.start[rows[0]]) for rows in (one, other))
+        recorded = min(int(records.end[side[-1]] - records.start[side[0]]) for side in (rows, partners))
         return (best if whole and 2 * best.apart < recorded else None), False
     step = min(abs(best.least + best.most - shift.least - shift.most) // 2 for shift in others)
     known = best.apart <= WALL_CLOCKS_AGREE_NS and step > 2 * WALL_CLOCKS_AGREE_NS

@@ -127,13 +127,13 @@ class Impossible:
         early, late: for each collective the row of the first exit, and of the last entry.
     """
 
-    of: Occurrences
+    records: Occurrences
     early: I64
     late: I64
 
     def where(self, chosen: Mask) -> Impossible:
         """Return the chosen collectives."""
-        return Impossible(self.of, self.early[chosen], self.late[chosen])
+        return Impossible(self.records, self.early[chosen], self.late[chosen])
 
     @property
     def count(self) -> int:
@@ -143,12 +143,12 @@ class Impossible:
     @property
     def numbers(self) -> I64:
         """The numbers of the collectives."""
-        return self.of.number[self.early]
+        return self.records.number[self.early]
 
     @property
     def worst_ns(self) -> int:
         """The time from the first exit to the last entry of the worst one, ns; there must be one."""
-        return int(self.of.start[self.late[0]] - self.of.end[self.early[0]])
+        return int(self.records.start[self.late[0]] - self.records.end[self.early[0]])
 
 
 @dataclass(frozen=True, slots=True)
@@ -311,9 +311,11 @@ def one_sided_collectives(records: Occurrences) -> Occurrences:
     return numbered.where((start & end)[numbered.number])
 
 
-def joined_numbers(one: Occurrences, other: Occurrences) -> Occurrences:
+def joined_numbers(first: Occurrences, second: Occurrences) -> Occurrences:
     """Concatenate two tables; the numbers of the second one follow those of the first."""
-    return Occurrences.joined((one, replace(other, number=other.number + int(np.max(one.number, initial=-1)) + 1)))
+    return Occurrences.joined(
+        (first, replace(second, number=second.number + int(np.max(first.number, initial=-1)) + 1))
+    )
 
 
 def _runs(*columns: I64) -> I64:

@@ -143,7 +143,7 @@ def _fits(pair: PairEstimate, stated: ClockMap, allowed: int) -> bool:
     start = pair.a.span[0]
     apart, sign = pair.clock_map.at(start) - stated.at(start), -1 if pair.swapped else 1
     all_apart = [apart, *(apart + sign * offset for offset in pair.rival_offsets())]
-    return any(abs(one) <= allowed + (pair.clock_map.bound_ns or _LEAST_CONTRADICTION_NS) for one in all_apart)
+    return any(abs(away) <= allowed + (pair.clock_map.bound_ns or _LEAST_CONTRADICTION_NS) for away in all_apart)
 
 
 def _sources_of(known: ClockMap) -> str:
@@ -288,8 +288,8 @@ def doubted(inputs: Inputs, placed: Placed, policy: Policy) -> Placed:
     """
     maps, pairs = placed.maps, placed.pairs
     bounds: dict[Key, int | None] = {}
-    placed_clocks = [one for one in inputs.clocks if is_timed(one, maps)]
-    many = len({one.index for one in placed_clocks}) > ALL_PAIRS
+    placed_clocks = [clock for clock in inputs.clocks if is_timed(clock, maps)]
+    many = len({clock.index for clock in placed_clocks}) > ALL_PAIRS
     warnings: dict[Key, str] = {}
     new: list[PairEstimate] = []
     for a, b in combinations(placed_clocks, 2):
@@ -300,29 +300,30 @@ def doubted(inputs: Inputs, placed: Placed, policy: Policy) -> Placed:
         stated = maps[a.key].then(maps[b.key].inverse())
         doubt = _doubt(a, b, stated, policy.names, [*pairs, *new], inputs.stated.instants)
         if doubt is not None:
-            one = b if maps[b.key].by_user else a
-            bounds[one.key] = _wider(bounds.get(one.key, 0), doubt.apart_ns)
+            clock = b if maps[b.key].by_user else a
+            bounds[clock.key] = _wider(bounds.get(clock.key, 0), doubt.apart_ns)
             if not doubt.agrees:
                 new += [] if doubt.pair in pairs else [doubt.pair]
-                warnings.setdefault(one.key, doubt.warning(one))
+                warnings.setdefault(clock.key, doubt.warning(clock))
     files = host_and_device(inputs.traces)
-    hosts, devices = ([one for one in placed_clocks if files and one.index == files[end]] for end in (0, 1))
+    hosts, devices = ([clock for clock in placed_clocks if files and clock.index == files[end]] for end in (0, 1))
     for host, device in product(hosts, devices):
-        both = maps[host.key], maps[device.key]
-        by_user = [one for one, clock_map in zip((host, device), both, strict=True) if clock_map.by_user]
-        allowed = _allowed_ns(both[0].then(both[1].inverse()), host, device)
-        sides = host.trace, host.clock, device.trace, device.clock
-        early = early_work(*sides, both, allowed) if by_user else None
+        sides = maps[host.key], maps[device.key]
+        by_user = [clock for clock, clock_map in zip((host, device), sides, strict=True) if clock_map.by_user]
+        allowed = _allowed_ns(sides[0].then(sides[1].inverse()), host, device)
+        ends = host.trace, host.clock, device.trace, device.clock
+        early = early_work(*ends, sides, allowed) if by_user else None
         if early is not None:
             text = f"the clocks of {host.name} and {device.name} contradict their events: {early[0]}"
             warnings.setdefault(by_user[-1].key, text)
             bounds[by_user[-1].key] = _wider(bounds.get(by_user[-1].key, 0), early[1])
-    for one, apart in _unconfirmed_drifts(inputs, placed_clocks):
-        if one.key not in bounds:
-            bounds[one.key] = apart
-            if apart > (maps[one.key].bound_ns or 0) + one.domain.resolution_ns:
+    for clock, apart in _unconfirmed_drifts(inputs, placed_clocks):
+        if clock.key not in bounds:
+            bounds[clock.key] = apart
+            if apart > (maps[clock.key].bound_ns or 0) + clock.domain.resolution_ns:
                 warnings.setdefault(
-                    one.key, f"its file places it up to {format_short(apart)} elsewhere, and no events confirm --drift"
+                    clock.key,
+                    f"its file places it up to {format_short(apart)} elsewhere, and no events confirm --drift",
                 )
     wider = {key: replace(maps[key], bound_ns=_wider(maps[key].bound_ns, apart)) for key, apart in bounds.items()}
     return replace(
@@ -340,14 +341,14 @@ def _unconfirmed_drifts(inputs: Inputs, placed: Sequence[ClockInput]) -> Iterato
     than that of two hosts.
     """
     by_files = inputs.of_files.maps_to(inputs.target)
-    for one in placed:
-        others = [other for other in placed if other.index != one.index and other.correction != one.correction]
+    for clock in placed:
+        others = [other for other in placed if other.index != clock.index and other.correction != clock.correction]
         others = [other for other in others if other.domain in by_files]
-        if not (one.correction.steps and others and one.domain in by_files):
+        if not (clock.correction.steps and others and clock.domain in by_files):
             continue
-        is_same = any(one.domain.same_timebase(other.domain) for other in others)
-        if abs(one.correction.drift_ppm) > (0 if is_same else HOSTS_DRIFT * 1e6):
-            yield one, max(abs(one.correction.at(ts) - ts) for ts in one.span)
+        is_same = any(clock.domain.same_timebase(other.domain) for other in others)
+        if abs(clock.correction.drift_ppm) > (0 if is_same else HOSTS_DRIFT * 1e6):
+            yield clock, max(abs(clock.correction.at(ts) - ts) for ts in clock.span)
 
 
 def _wider(bound_ns: int | None, apart_ns: int | None) -> int | None:
@@ -372,7 +373,7 @@ def _doubt(
     estimate = known[0] if known else estimate_pair(a, b, None, names)
     if estimate is None:
         return None
-    instants = [instant for instant in instants if (instant.one, instant.other) == keys]
+    instants = [instant for instant in instants if (instant.clock, instant.other) == keys]
     within = max((instant.within_ns for instant in instants), default=stated.bound_ns or 0)
     allowed = within + _resolutions(a, b)
     if estimate.estimate.verdict is not Verdict.OK:
@@ -413,25 +414,26 @@ def _weak_doubt(pair: PairEstimate, near: Sequence[PairEstimate], stated: ClockM
 def contradicts_anchor(pair: PairEstimate, instants: Sequence[Instant]) -> bool:
     """Return whether an estimate contradicts an anchor between its two clocks, beyond the bounds of both."""
     return any(
-        abs(pair.clock_map.at(one.ts) - one.other_ts) > pair.bound_ns + one.within_ns + _resolutions(pair.a, pair.b)
-        for one in instants
-        if (one.one, one.other) == pair.keys
+        abs(pair.clock_map.at(instant.ts) - instant.other_ts)
+        > pair.bound_ns + instant.within_ns + _resolutions(pair.a, pair.b)
+        for instant in instants
+        if (instant.clock, instant.other) == pair.keys
     )
 
 
-def of_one_tool(one: ClockInput, other: ClockInput) -> bool:
+def of_one_tool(clock: ClockInput, other: ClockInput) -> bool:
     """Return whether two recordings are of one tool, and so of different events, such as those of two ranks of a job.
 
     A tool records each event once. So equal work in both is work at different times and relates no clocks.
     """
-    sources = [side.trace.sources[0] for side in (one, other)]
+    sources = [side.trace.sources[0] for side in (clock, other)]
     one_tool = sources[0].format == sources[1].format and not sources[0].marks.any_tool
-    return one_tool and not same_recording(one.trace, other.trace)
+    return one_tool and not same_recording(clock.trace, other.trace)
 
 
 def of_other_events(
-    one: ClockInput,
-    other: ClockInput,
+    first: ClockInput,
+    second: ClockInput,
     pairs: Iterable[PairEstimate],
     are_of_one_tool: Callable[[ClockInput, ClockInput], bool] = of_one_tool,
 ) -> bool:
@@ -441,16 +443,16 @@ def of_other_events(
     recordings of similar work most pairs need not be compared.
 
     Args:
-        one, other: the two recordings.
+        first, second: the two recordings.
         pairs: the estimates.
         are_of_one_tool: `of_one_tool`, or the same with a memory: with many inputs it is asked many times for each two.
     """
     for pair in pairs:
         if pair.estimate.verdict is Verdict.OK:
-            for mine, theirs in ((one, other), (other, one)):
-                if mine.key in pair.keys:
-                    third = pair.b if mine.key == pair.a.key else pair.a
-                    if third.index != theirs.index and are_of_one_tool(third, theirs):
+            for clock, other in ((first, second), (second, first)):
+                if clock.key in pair.keys:
+                    third = pair.b if clock.key == pair.a.key else pair.a
+                    if third.index != other.index and are_of_one_tool(third, other):
                         return True
     return False
 
@@ -499,17 +501,21 @@ def estimates(inputs: Inputs, policy: Policy) -> Findings:
     Raises:
         InconsistentClocks: with the clocks that files state, work starts before the calls that launched it.
     """
-    clocks = [one for one in inputs.clocks if not one.domain.synthetic and one.offset is None]
-    with_drift = {one.index for one in inputs.clocks if one.correction.steps}  # as the user states
-    clocks = [one for one in clocks if one.index not in with_drift or not _is_related(one, clocks, inputs.graph)]
+    clocks = [clock for clock in inputs.clocks if not clock.domain.synthetic and clock.offset is None]
+    with_drift = {clock.index for clock in inputs.clocks if clock.correction.steps}  # as the user states
+    clocks = [
+        clock for clock in clocks if clock.index not in with_drift or not _is_related(clock, clocks, inputs.graph)
+    ]
     graph = inputs.graph.copy()
     stated = _Relations(graph, inputs.target)
     files = host_and_device(inputs.traces)
-    for host, device in product(*([one for one in clocks if one.index == file] for file in files)) if files else ():
+    for host, device in (
+        product(*([clock for clock in clocks if clock.index == file] for file in files)) if files else ()
+    ):
         clock_map = stated.between(host, device)
         if clock_map is not None:
             refuse_early_work(host, device, (clock_map, ClockMap()))
-    all_pairs = len({one.index for one in clocks}) <= ALL_PAIRS
+    all_pairs = len({clock.index for clock in clocks}) <= ALL_PAIRS
     findings: list[Finding] = []
     warnings: list[tuple[Key, str]] = []
     compared: set[tuple[ClockInput, ClockInput]] = set()
@@ -555,21 +561,23 @@ def _first_copies(
     What the events of the first one say holds for its copies, which are compared with it alone: with many copies of a
     few files nearly all pairs would be compared again.
     """
-    by_key = {one.key: one for one in clocks}
+    by_key = {clock.key: clock for clock in clocks}
     firsts: dict[ClockInput, ClockInput] = {}
-    for one in clocks:
-        first = by_key.get((repeats.get(one.index, one.index), one.clock))
-        if first is None or first is one or one.correction.steps or first.correction.steps:
+    for clock in clocks:
+        first = by_key.get((repeats.get(clock.index, clock.index), clock.clock))
+        if first is None or first is clock or clock.correction.steps or first.correction.steps:
             continue
-        content, its_content = (side.trace.sources[0].digest for side in (one, first))
-        between = stated.between(one, first)
-        is_placed_equally = between is not None and not between.by_user and all(between.at(ts) == ts for ts in one.span)
+        content, its_content = (side.trace.sources[0].digest for side in (clock, first))
+        between = stated.between(clock, first)
+        is_placed_equally = (
+            between is not None and not between.by_user and all(between.at(ts) == ts for ts in clock.span)
+        )
         if (
             content
             and content == its_content
-            and (is_placed_equally or (between is None and same_recording(one.trace, first.trace)))
+            and (is_placed_equally or (between is None and same_recording(clock.trace, first.trace)))
         ):
-            firsts[one] = first
+            firsts[clock] = first
     return firsts
 
 
@@ -645,14 +653,14 @@ class _Relations:
     def __init__(self, graph: ClockGraph, target: ClockDomain) -> None:
         self._graph, self.maps = graph.copy(), graph.maps_to(target)
 
-    def between(self, one: ClockInput, other: ClockInput) -> ClockMap | None:
+    def between(self, clock: ClockInput, other: ClockInput) -> ClockMap | None:
         """Return the map from one clock to another; None unless both are related to trace time."""
-        clock_map, its_way = self.maps.get(one.domain), self.maps.get(other.domain)
+        clock_map, its_way = self.maps.get(clock.domain), self.maps.get(other.domain)
         if clock_map is None or its_way is None:
             return None
-        if clock_map.two_hosts and its_way.two_hosts and one.wall == other.wall:
-            on_host = self._graph.maps_to(one.wall)
-            clock_map, its_way = on_host.get(one.domain, clock_map), on_host.get(other.domain, its_way)
+        if clock_map.two_hosts and its_way.two_hosts and clock.wall == other.wall:
+            on_host = self._graph.maps_to(clock.wall)
+            clock_map, its_way = on_host.get(clock.domain, clock_map), on_host.get(other.domain, its_way)
         return clock_map.then(its_way.inverse())
 
 
@@ -673,21 +681,21 @@ def without_drifts(pair: PairEstimate) -> PairEstimate:
     return replace(pair, clock_map=clock_map, back_bound_ns=clock_map.bound_ns)
 
 
-def _is_related(one: ClockInput, clocks: Sequence[ClockInput], graph: ClockGraph) -> bool:
+def _is_related(clock: ClockInput, clocks: Sequence[ClockInput], graph: ClockGraph) -> bool:
     """Return whether a clock is related to that of any other input."""
-    known = graph.maps_to(one.domain)
-    return any(other.domain in known for other in clocks if other.index != one.index)
+    known = graph.maps_to(clock.domain)
+    return any(other.domain in known for other in clocks if other.index != clock.index)
 
 
-def _of_other_processes(one: ClockInput, other: ClockInput, clocks: Sequence[ClockInput]) -> bool:
+def _of_other_processes(first: ClockInput, second: ClockInput, clocks: Sequence[ClockInput]) -> bool:
     """Return whether two recordings are of different processes, and so share no events.
 
     They are if their pids differ. They are, too, if their host names differ and a third recording has one of these.
     Else the two names may mean one machine: a tool in a container has a host name of its own.
     """
-    if of_other_pids(one, other, clocks):
+    if of_other_pids(first, second, clocks):
         return True
-    if one.wall.owner == other.wall.owner:
+    if first.wall.owner == second.wall.owner:
         return False
     hosts = list({clock.index: clock.wall.owner for clock in clocks}.values())
-    return any(hosts.count(clock.wall.owner) > 1 for clock in (one, other))
+    return any(hosts.count(clock.wall.owner) > 1 for clock in (first, second))

@@ -93,7 +93,7 @@ class Anchor(Struct, frozen=True):
         within_ns: the uncertainty, ns; None for the sum of their resolutions.
     """
 
-    one: Point
+    point: Point
     other: Point
     within_ns: int | None = None
     text: str = ""
@@ -281,10 +281,10 @@ def parse_anchor(text: str, paths: Sequence[str]) -> Anchor:
     if len(anchors) > 1:
         hint = 'put the names of events into double quotes: f:"a#1"'
         raise UsageError(f"--anchor {text!r}: it can be read in several ways", hint=hint)
-    if any(isinstance(point, EventPoint) and not point.number for point in (anchor.one, anchor.other)):
+    if any(isinstance(point, EventPoint) and not point.number for point in (anchor.point, anchor.other)):
         raise UsageError(f"--anchor {text!r}: #0 is not an occurrence", hint="the first is #1, the last is #-1")
-    if anchor.one.input == anchor.other.input:
-        raise UsageError(f"--anchor {text!r}: both sides are of {paths[anchor.one.input]}, expected two inputs")
+    if anchor.point.input == anchor.other.input:
+        raise UsageError(f"--anchor {text!r}: both sides are of {paths[anchor.point.input]}, expected two inputs")
     return anchor
 
 

@@ -188,7 +188,7 @@ def _at_best(calls: _Calls) -> _Calls:
     fitting, move = most_fitting(calls.nest, some, reach)
     if fitting < LEAST_FITTING * len(some):
         return calls
-    moved = (replace(one, start=one.start + move) for one in (calls.calls, calls.log))
+    moved = (replace(events, start=events.start + move) for events in (calls.calls, calls.log))
     at_best = replace(calls, within=steps + 2 * _STICKING_OUT_NS)
     return replace(at_best, calls=next(moved), log=next(moved))
 
@@ -445,7 +445,9 @@ def with_others_apart(inputs: Inputs, placed: Placed, names: NameMap) -> Placed:
         placed: the clocks on trace time.
         names: which names mean the same work.
     """
-    sides = [one for one in inputs.clocks if one.key in placed.maps and one.layer in (Layer.FRAMEWORK, Layer.LIBRARY)]
+    sides = [
+        clock for clock in inputs.clocks if clock.key in placed.maps and clock.layer in (Layer.FRAMEWORK, Layer.LIBRARY)
+    ]
     others, warnings = dict(placed.others), list(placed.warnings)
     for inner in sides:
         outers = [outer for outer in sides if stated_outer(outer, inner) is outer and _is_telling(outer, inner, placed)]
@@ -501,7 +503,7 @@ def _of_others(
         nest = nest_of(outer.trace, inner.trace, views)
         steps = sum(side.domain.resolution_ns for side in (outer, inner))
         within = clock_map.stated_bound_ns + steps
-        out, late = (sticking_out(nest, one) for one in (_starts(calls), calls))
+        out, late = (sticking_out(nest, events) for events in (_starts(calls), calls))
         compared[rows] |= could_match(operators, calls, UNMOVED) & np.isfinite(out)
         begun[rows] |= out <= within
         inside[rows] |= late <= within
@@ -539,12 +541,12 @@ def _oddness(operators: Events, calls: Events, within: float) -> F64:
     return odd
 
 
-def _begun_within(ts: I64, dur: I64, one: Array, other: Array) -> Array:
+def _begun_within(ts: I64, dur: I64, outer: Array, inner: Array) -> Array:
     """Return which rows of the second set begin during a row of the first one."""
-    one = one[np.argsort(ts[one], kind="stable")]
-    latest = np.maximum.accumulate(np.append(np.iinfo(np.int64).min, (ts + dur)[one]))
-    begun = np.searchsorted(ts[one], ts[other])
-    return np.asarray(latest[begun] > ts[other])
+    outer = outer[np.argsort(ts[outer], kind="stable")]
+    latest = np.maximum.accumulate(np.append(np.iinfo(np.int64).min, (ts + dur)[outer]))
+    begun = np.searchsorted(ts[outer], ts[inner])
+    return np.asarray(latest[begun] > ts[inner])
 
 
 def _second_of_two(ts: I64, dur: I64, rows: Array, odd: F64) -> Array:

@@ -267,13 +267,13 @@ class _Network:
     def _loop(self, row: int, tree: dict[int, _Reached]) -> Loop:
         """Return the loop that an edge closes: from clock a to b along the best paths, and back by the edge."""
         edge = self.edges[row]
-        one, other = tree[edge.a], tree[edge.b]
-        paths = zip(one.path, other.path, strict=False)
+        first, second = tree[edge.a], tree[edge.b]
+        paths = zip(first.path, second.path, strict=False)
         shared = sum(1 for _ in takewhile(lambda rows: rows[0] == rows[1], paths))
-        edges = (*reversed(one.path[shared:]), *other.path[shared:], row)
-        clocks = (*reversed(one.clocks[shared:]), *other.clocks[shared + 1 :], edge.a)
+        edges = (*reversed(first.path[shared:]), *second.path[shared:], row)
+        clocks = (*reversed(first.clocks[shared:]), *second.clocks[shared + 1 :], edge.a)
         middle = (edge.span[0] + edge.span[1]) // 2
-        apart = other.clock_map.at(edge.clock_map.at(middle)) - one.clock_map.at(middle)
+        apart = second.clock_map.at(edge.clock_map.at(middle)) - first.clock_map.at(middle)
         its_edges = [self.edges[number] for number in edges]
         bound = sum(
             round(side.bound) if side.clock_map.bound_ns is None else side.clock_map.bound_ns for side in its_edges
@@ -481,13 +481,13 @@ def _stated_edges(
             continue
         placed.add(root)
         known = graph.maps_to(domain)
-        for at, one in enumerate(clocks):
-            if at in placed or one.domain not in known:
+        for at, clock in enumerate(clocks):
+            if at in placed or clock.domain not in known:
                 continue
             placed.add(at)
-            edges.append(_stated_edge(at, root, known[one.domain], one))
-            if known[one.domain].two_hosts:
-                on_host = graph.maps_to(one.domain, of_one_host=True)
+            edges.append(_stated_edge(at, root, known[clock.domain], clock))
+            if known[clock.domain].two_hosts:
+                on_host = graph.maps_to(clock.domain, of_one_host=True)
                 same = [n for n, other in enumerate(clocks) if n not in placed and other.domain in on_host]
                 edges += [_stated_edge(n, at, on_host[clocks[n].domain], clocks[n]) for n in same]
                 placed.update(same)
@@ -608,6 +608,6 @@ def _cannot_be_lined_up(pair: PairEstimate, lost: ClockInput, tried: Sequence[Pa
     return f"{pair.a.name} and {pair.b.name} cannot be aligned: {why}"
 
 
-def _partner(pair: PairEstimate, one: ClockInput) -> ClockInput:
+def _partner(pair: PairEstimate, lost: ClockInput) -> ClockInput:
     """Return the clock with which a clock was compared."""
-    return pair.b if pair.a.key == one.key else pair.a
+    return pair.b if pair.a.key == lost.key else pair.a

@@ -259,7 +259,7 @@ def _bounds(records: Occurrences, related: Sequence[int]) -> dict[int, tuple[int
                 if not there:
                     waiting.append(number)
                     continue
-                by = min(there, key=lambda one: (known[one][1], one))
+                by = min(there, key=lambda input: (known[input][1], input))
                 others = [input for input in members[number] if input not in known and related[input] == related[first]]
                 for other, apart in _apart(groups[number], by, others):
                     known[other] = first, known[by][1] + apart

@@ -308,8 +308,8 @@ def _readings(trace: Trace) -> list[tuple[ClockDomain, int, int]]:
 def _together(members: Sequence[int], pairs: Sequence[tuple[int, int]]) -> list[list[int]]:
     """Return groups of members that pairs join, directly or through others."""
     groups = {member: frozenset((member,)) for member in members}
-    for one, other in pairs:
-        joined = groups[one] | groups[other]
+    for first, second in pairs:
+        joined = groups[first] | groups[second]
         groups |= dict.fromkeys(joined, joined)
     return [sorted(group) for group in dict.fromkeys(groups.values())]
 

@@ -232,7 +232,9 @@ class Placement:
 
     def parents(self) -> Array:
         """Return the rows of the host that contain slices of the log."""
-        parents: Array = np.unique(np.concatenate([one.parents[one.parents >= 0] for one in self.sequences]))
+        parents: Array = np.unique(
+            np.concatenate([sequence.parents[sequence.parents >= 0] for sequence in self.sequences])
+        )
         return parents
 
 
@@ -251,7 +253,10 @@ def placement_in(host: Trace, number: int, guest: Trace, clock: int, pairs: tupl
     if not sequences:
         return None
     return Placement(
-        number, sequences, int(sum((one.parents >= 0).sum() for one in sequences)), _note(guest, host, sequences)
+        number,
+        sequences,
+        int(sum((sequence.parents >= 0).sum() for sequence in sequences)),
+        _note(guest, host, sequences),
     )
 
 
@@ -289,9 +294,11 @@ def _leaves(trace: Trace, roots: Array) -> Array | None:
     end = slices.ts + slices.dur
     long = rows[slices.dur[rows] > 0]
     long = long[np.lexsort((-end[long], slices.ts[long], root[long]))]
-    one, following = long[:-1], long[1:]
-    holds = (root[one] == root[following]) & (slices.ts[following] < end[one]) & (end[following] <= end[one])
-    rows = np.setdiff1d(rows, one[holds])
+    earlier, following = long[:-1], long[1:]
+    holds = (
+        (root[earlier] == root[following]) & (slices.ts[following] < end[earlier]) & (end[following] <= end[earlier])
+    )
+    rows = np.setdiff1d(rows, earlier[holds])
     rows = rows[np.lexsort((slices.origin[rows], slices.ts[rows], root[rows]))]
     same = root[rows][1:] == root[rows][:-1]
     if not len(rows) or (same & (slices.ts[rows][1:] < end[rows][:-1])).any():
@@ -323,7 +330,9 @@ def _note(guest: Trace, host: Trace, sequences: tuple[Order, ...]) -> str:
     apart = len(place) - inside - between
     uncertainty: str = ""
     if inside:
-        half, nearly_all = np.quantile(np.concatenate([_room(*one, host) for one in laid]), (0.5, 0.95)).tolist()
+        half, nearly_all = np.quantile(
+            np.concatenate([_room(*sequence, host) for sequence in laid]), (0.5, 0.95)
+        ).tolist()
         uncertainty = (
             f" (if the matches are right, half of them within ±{format_short(half)}, 19 of 20 within ±"
             f"{format_short(nearly_all)})"
@@ -337,7 +346,9 @@ def _note(guest: Trace, host: Trace, sequences: tuple[Order, ...]) -> str:
     if between:
         words.append(f"{between} without a match are laid in order between their neighbours")
     if apart:
-        rows = np.concatenate([one.rows[_is_apart(layout)] for one, layout in zip(sequences, layouts, strict=True)])
+        rows = np.concatenate(
+            [sequence.rows[_is_apart(layout)] for sequence, layout in zip(sequences, layouts, strict=True)]
+        )
         names = [_apart_name(guest.tracks[number]) for number in np.unique(guest.slices.track[rows]).tolist()]
         tracks = [f"{name!r}" for name in names]
         words.append(f"{apart} before the first or after the last match are laid in order on {listed(tracks, ' and ')}")
@@ -464,14 +475,16 @@ _LOOKED_AT = 200
 
 def with_durations(inputs: Inputs, placed: Placed, policy: Policy) -> Placed:
     """Return the clocks on trace time, also those of logs without times that durations place inside other inputs."""
-    hosts = {one: placed.maps[one.key] for one in inputs.clocks if is_timed(one, placed.maps)}
+    hosts = {clock: placed.maps[clock.key] for clock in inputs.clocks if is_timed(clock, placed.maps)}
     maps, pairs, warnings = dict(placed.maps), list(placed.pairs), list(placed.warnings)
     placements: dict[int, Placement] = {}
     for index in range(len(inputs.traces)):
-        alone = [one for one in inputs.of(index) if one.domain.run is Run.NONE]
+        alone = [clock for clock in inputs.of(index) if clock.domain.run is Run.NONE]
         if not alone or is_related(inputs, placed.maps, index):
             continue
-        around = {one: clock_map for one, clock_map in hosts.items() if not of_other_pids(alone[0], one, inputs.clocks)}
+        around = {
+            clock: clock_map for clock, clock_map in hosts.items() if not of_other_pids(alone[0], clock, inputs.clocks)
+        }
         tried = _tried(alone[0], around, policy.names, same_run=policy.same_run)
         best, placement = _best(tried)
         accepted = best is not None and is_accepted(best.estimate, same_run=policy.same_run)
@@ -483,14 +496,17 @@ def with_durations(inputs: Inputs, placed: Placed, policy: Policy) -> Placed:
             texts = [] if accepted else [taken_as_best(best, best.b)]
             tried = [replace(pair, taken=pair is best) for pair in tried]
         elif policy.on_ambiguous == "separate" and hosts:
-            clock_map, texts = beside(min(its.at(host.span[0]) for host, its in hosts.items())), [not_aligned(tried)]
+            clock_map, texts = (
+                beside(min(host_map.at(host.span[0]) for host, host_map in hosts.items())),
+                [not_aligned(tried)],
+            )
         else:
             pairs += tried
             continue
         pairs += tried
-        for one in alone:
-            maps[one.key] = replace(clock_map, offset_ns=clock_map.offset_ns - one.span[0])
-            warnings += [(one.key, text) for text in texts]
+        for clock in alone:
+            maps[clock.key] = replace(clock_map, offset_ns=clock_map.offset_ns - clock.span[0])
+            warnings += [(clock.key, text) for text in texts]
     warnings += _shared_slices(inputs.traces, placements, maps)
     return Placed(maps, pairs, warnings, placements)
 
@@ -511,13 +527,13 @@ def _shared_slices(traces: Sequence[Trace], placements: Mapping[int, Placement],
     A tool prints each event once, so one of the two logs is of another run.
     """
     warnings: list[tuple[Key, str]] = []
-    for one, other in combinations(placements, 2):
-        parents = placements[one].parents(), placements[other].parents()
+    for first, second in combinations(placements, 2):
+        parents = placements[first].parents(), placements[second].parents()
         shared = len(np.intersect1d(parents[0], parents[1]))
-        sources = [traces[index].sources[0] for index in (one, other)]
-        same_kind = placements[one].host == placements[other].host and sources[0].format == sources[1].format
-        if same_kind and 2 * shared > min(map(len, parents)) and not same_recording(traces[one], traces[other]):
-            names = {one: sources[1].name, other: sources[0].name}
+        sources = [traces[index].sources[0] for index in (first, second)]
+        same_kind = placements[first].host == placements[second].host and sources[0].format == sources[1].format
+        if same_kind and 2 * shared > min(map(len, parents)) and not same_recording(traces[first], traces[second]):
+            names = {first: sources[1].name, second: sources[0].name}
             warnings += [
                 (key, f"it lies in the same slices as {names[key[0]]}, so one of the two must be of another run")
                 for key in maps
@@ -576,10 +592,10 @@ def _is_rival(other: PairEstimate, best: PairEstimate, hosts: Mapping[ClockInput
         return False
     if best.rows is None or other.rows is None:
         return True
-    _, one, two = np.intersect1d(best.rows[1], other.rows[1], return_indices=True)
-    seen = some_of(np.arange(len(one)), _LOOKED_AT)
+    _, of_best, of_other = np.intersect1d(best.rows[1], other.rows[1], return_indices=True)
+    seen = some_of(np.arange(len(of_best)), _LOOKED_AT)
     overlapping = 0
-    for row, its_row in zip(best.rows[0][one[seen]].tolist(), other.rows[0][two[seen]].tolist(), strict=True):
+    for row, its_row in zip(best.rows[0][of_best[seen]].tolist(), other.rows[0][of_other[seen]].tolist(), strict=True):
         (start, end), (its_start, its_end) = _interval(best.a, row, hosts), _interval(other.a, its_row, hosts)
         overlapping += start <= its_end and its_start <= end
     return 2 * overlapping <= len(seen)

@@ -282,7 +282,7 @@ def _learned(a: Events, b: Events) -> _Seed:
         seeds.append((path.score / len(part), (model, first, match)))
         if size == _SEED_ROWS and (match >= 0).mean() >= _LEAST_SHARE:
             break
-    return max(seeds, key=lambda one: one[0])[1]
+    return max(seeds, key=lambda seed: seed[0])[1]
 
 
 def _wide(a: Events, b: Events) -> _Model:
@@ -307,10 +307,10 @@ def _refitted(a: Events, b: Events, match: Array, model: _Model) -> _Model:
     size = a.dur[match[rows]]
     kinds = {}
     for number, usual in model.kinds.items():
-        own = longer[kind == number]
-        own = own if len(own) >= _LEAST_EVENTS else longer
-        bias = float(np.median(own))
-        kinds[number] = replace(usual, bias=bias, noise=max(floor, float(np.median(np.abs(own - bias))) / np.log(2)))
+        alike = longer[kind == number]
+        alike = alike if len(alike) >= _LEAST_EVENTS else longer
+        bias = float(np.median(alike))
+        kinds[number] = replace(usual, bias=bias, noise=max(floor, float(np.median(np.abs(alike - bias))) / np.log(2)))
     # The relative noise is that of the longest events; that of the others is in the noise of their kinds.
     of_kind = np.array([kinds[number].bias for number in kind.tolist()])
     long = size >= np.percentile(size, 75)
@@ -347,7 +347,7 @@ def _windows(a: Events, b: Events, seed: _Seed, period: int | None) -> list[_Win
     if first:
         sooner = _followed(_reversed(a), _reversed(b.take(np.arange(first))), model, len(a) - at, rate, pad)
         centres = [*(len(a) - place for place in reversed(sooner[1:])), *centres]
-    spans = [(max(0, min(both) - pad), min(len(a), max(both) + pad)) for both in pairwise(centres)]
+    spans = [(max(0, min(ends) - pad), min(len(a), max(ends) + pad)) for ends in pairwise(centres)]
     return _blocks(len(b), spans.__getitem__)
 
 

@@ -105,8 +105,8 @@ def _widen_at_steps(most: F64, limits: _Limits, at: F64) -> bool:
     out = 1 if len(lost) <= _FEW else 2
     for part in range(out, limits.parts - out, out):
         sides = slice(part), slice(part + out, None)  # the step lies between them
-        one, other = (limits.between_all(limits.begin[[part]], side)[0] for side in sides)
-        narrower, overlap = np.minimum(one + one.T, other + other.T), np.minimum(one, other)
+        before, after = (limits.between_all(limits.begin[[part]], side)[0] for side in sides)
+        narrower, overlap = np.minimum(before + before.T, after + after.T), np.minimum(before, after)
         known = np.isfinite(narrower)
         less = np.where(known, narrower, 0) - np.where(known, overlap + overlap.T, 0)
         more = (less > lost) & (overlap + overlap.T < _CLEARLY * narrower)
@@ -295,12 +295,12 @@ def lines_of_hosts(entered: I64, left: I64) -> HostLines:
     known[0] = True
     while not known.all():
         ties = np.where(known[:, None] & ~known, common, 0)
-        one, other = (int(at) for at in np.unravel_index(int(np.argmax(ties)), ties.shape))
-        if not ties[one, other]:
+        placed, other = (int(at) for at in np.unravel_index(int(np.argmax(ties)), ties.shape))
+        if not ties[placed, other]:
             break
-        shared = part[:, one] & part[:, other]
-        line = HostLines(base, ahead[[one]], drift[[one]])
-        ends, enters = (line.apply(times[shared][:, [one]])[:, 0] for times in (left, entered))
+        shared = part[:, placed] & part[:, other]
+        line = HostLines(base, ahead[[placed]], drift[[placed]])
+        ends, enters = (line.apply(times[shared][:, [placed]])[:, 0] for times in (left, entered))
         roughly = int(np.median(left[shared, other] - base - ends))
         late = (left[shared, other] - base - roughly).astype(np.float64)
         lasts = np.minimum(late, ends) - np.maximum(
@@ -314,7 +314,7 @@ def lines_of_hosts(entered: I64, left: I64) -> HostLines:
             )
         ahead[other] = roughly + round(middle - drift[other] * float(ends[small].mean()))
         known[other] = True
-        pairs.append((one, other))
+        pairs.append((placed, other))
     return HostLines(base, ahead, drift, tuple(pairs))
 
 
@@ -407,18 +407,18 @@ class EndsOfTwo:
     edge_ns: float = 0.0
 
 
-def ends_of_two(one: I64, other: I64, kinds: I64) -> EndsOfTwo:
+def ends_of_two(ends: I64, other_ends: I64, kinds: I64) -> EndsOfTwo:
     """Compare the ends of the common collectives of two hosts.
 
     Args:
-        one, other: the ends on the clock of each host, ns, in order of `one`.
+        ends, other_ends: the ends on the clock of each host, ns, in order of `ends`.
         kinds: the numbers of the groups, operations and sizes of the collectives.
     """
-    if len(one) < 2 * _LEAST_PART:
+    if len(ends) < 2 * _LEAST_PART:
         return EndsOfTwo(Ends.FEW, 0.0, 0.0)
-    at = (one - one[0]).astype(np.float64)
-    apart = (other - one - int(np.median(other - one))).astype(np.float64)
-    between = np.diff(one).astype(np.float64), np.diff(other).astype(np.float64)
+    at = (ends - ends[0]).astype(np.float64)
+    apart = (other_ends - ends - int(np.median(other_ends - ends))).astype(np.float64)
+    between = np.diff(ends).astype(np.float64), np.diff(other_ends).astype(np.float64)
     place = _places(*between, kinds)
     pairs = _numbered(place[:-1] * (int(np.max(place)) + 1) + place[1:])
     shared = rank_correlation(*(_off(times, pairs) for times in between))
@@ -442,13 +442,15 @@ def ends_of_two(one: I64, other: I64, kinds: I64) -> EndsOfTwo:
     return EndsOfTwo(shown, spread_of(parted_rest), drift, step, after)
 
 
-def _places(one: F64, other: F64, kinds: I64) -> I64:
+def _places(between: F64, other_between: F64, kinds: I64) -> I64:
     """Return the position of each collective in its step; by its kind if no number of collectives is a step."""
     most = min(len(kinds) // _least_steps(len(kinds)), _MOST_POSITIONS)
     found: list[tuple[int, float]] = []
     for number in range(1, most + 1):
         if len(found) < _MOST_COMPARED and np.array_equal(kinds[number:], kinds[:-number]):
-            found.append((number, sum(median(np.abs(times[number:] - times[:-number])) for times in (one, other))))
+            found.append(
+                (number, sum(median(np.abs(times[number:] - times[:-number])) for times in (between, other_between)))
+            )
     if not found:
         return _numbered(kinds)
     best = min(off for _, off in found)

@@ -117,25 +117,25 @@ class View:
     threads: list[Seen] = field(default_factory=list)
     strays: list[Seen] = field(default_factory=list)
 
-    def basis(self, one: Seen, other: Seen) -> Basis | None:
+    def basis(self, seen: Seen, other: Seen) -> Basis | None:
         """Return the basis on which equal numbers of two inputs are the same process; None without one."""
-        a, b = self.recordings[one.input], self.recordings[other.input]
+        a, b = self.recordings[seen.input], self.recordings[other.input]
         basis = a.machine.same_as(b.machine)
         counts = (a.source.real_ids and b.source.real_ids) or (a.machine.by_user and b.machine.by_user)
         return basis if counts and basis is not Basis.NOBODY else None
 
-    def bar(self, one: Seen, other: Seen) -> Why | None:
+    def bar(self, seen: Seen, other: Seen) -> Why | None:
         """Return the reason why two tracks of equal number are not the same; None if they can be."""
-        if one.input == other.input:
+        if seen.input == other.input:
             return Why.OWN
-        a, b = self.recordings[one.input], self.recordings[other.input]
+        a, b = self.recordings[seen.input], self.recordings[other.input]
         if a.machine.key and b.machine.key and a.machine.key != b.machine.key:
             return Why.MACHINES
         if a.source.rank is not None and b.source.rank is not None and a.source.rank != b.source.rank:
             return Why.RANKS
-        if a.source.format == b.source.format and not a.source.several_at_once and gap(one.span, other.span) < 0:
+        if a.source.format == b.source.format and not a.source.several_at_once and gap(seen.span, other.span) < 0:
             return Why.TWICE
-        return Why.UNSAID if self.basis(one, other) is None else None
+        return Why.UNSAID if self.basis(seen, other) is None else None
 
 
 class Identity(Struct, frozen=True):
@@ -172,7 +172,7 @@ class Together(Struct, frozen=True):
             of_files = found.why in (Why.MACHINES, Why.RANKS, Why.TWICE)
             if found.why is not Why.UNSAID:
                 same[found.why, tuple(seen.input for seen in found.tracks), 0 if of_files else number].append(found)
-        return [str(_words(self.recordings, ones)) for ones in same.values()]
+        return [_words(self.recordings, identities) for identities in same.values()]
 
     def as_json(self) -> list[dict[str, Any]]:
         """Return the members for the report and the metadata of the output."""
@@ -257,8 +257,8 @@ def _spans(trace: Trace, maps: Mapping[int, ClockMap]) -> tuple[I64, I64]:
     return np.where(known, timed[0], totals[0]), np.where(known, timed[1], totals[1])
 
 
-def _only(own: npt.NDArray[np.bool_], firsts: I64, lasts: I64) -> tuple[I64, I64]:
-    return np.where(own, firsts, FOREVER), np.where(own, lasts, EVER)
+def _only(counted: npt.NDArray[np.bool_], firsts: I64, lasts: I64) -> tuple[I64, I64]:
+    return np.where(counted, firsts, FOREVER), np.where(counted, lasts, EVER)
 
 
 def _around_children(trace: Trace, firsts: I64, lasts: I64) -> tuple[I64, I64]:
@@ -271,9 +271,9 @@ def _around_children(trace: Trace, firsts: I64, lasts: I64) -> tuple[I64, I64]:
     return firsts, lasts
 
 
-def gap(one: Span, other: Span) -> int:
+def gap(first: Span, second: Span) -> int:
     """Return the distance of two spans in ns; negative if they overlap."""
-    return max(one[0] - other[1], other[0] - one[1])
+    return max(first[0] - second[1], second[0] - first[1])
 
 
 def identified(view: View) -> Together:
@@ -287,14 +287,14 @@ def identified(view: View) -> Together:
         if len(same) > 1:
             identities += _not_of_one_machine(view, same)
     identities += _threads(view, processes) + _strays(view, processes)
-    return Together(view.recordings, sorted(identities, key=lambda one: isinstance(one.why, Why)))
+    return Together(view.recordings, sorted(identities, key=lambda identity: isinstance(identity.why, Why)))
 
 
 def _by_number(view: View, members: Iterable[Seen], by: By) -> tuple[list[Process], list[Identity]]:
     """Join processes or threads of equal number on one machine at about the same time."""
     processes: list[Process] = []
     identities: list[Identity] = []
-    for same in _grouped(members, lambda one: (view.recordings[one.input].machine.key or one.input, one.number)):
+    for same in _grouped(members, lambda seen: (view.recordings[seen.input].machine.key or seen.input, seen.number)):
         for run in _runs(same, REUSE_NS):
             clusters, apart = _clusters(view, run) if len(run) > 1 else ([run], [])
             processes += clusters
@@ -421,7 +421,7 @@ def _at_once(view: View, strays: Iterable[Seen]) -> list[list[Seen]]:
 
     Tracks that were laid into slices are left out: their times are those of the slices.
     """
-    kinds = _grouped(strays, lambda one: view.recordings[one.input].source.format)
+    kinds = _grouped(strays, lambda seen: view.recordings[seen.input].source.format)
     pauses = [math.inf if any(seen.inside is not None for seen in ones) else -1 for ones in kinds]
     return [run for ones, pause in zip(kinds, pauses, strict=True) for run in _runs(ones, pause) if len(run) > 1]
 
@@ -484,17 +484,17 @@ def _words(recordings: Sequence[Recording], same: Sequence[Identity]) -> str:
     return f"{name}: one {what} in {into} and {moved}: {why}"
 
 
-def _basis_words(recordings: Sequence[Recording], one: Identity) -> str:
+def _basis_words(recordings: Sequence[Recording], identity: Identity) -> str:
     """Return the words for the basis on which both are of one machine."""
-    sides = [recordings[seen.input] for seen in one.tracks[:2]]
+    sides = [recordings[seen.input] for seen in identity.tracks[:2]]
     a, b = (side.machine.host for side in sides)
-    if one.basis is Basis.HOST:
+    if identity.basis is Basis.HOST:
         return f"both are from host {a}"
-    if one.basis is Basis.BOOT:
+    if identity.basis is Basis.BOOT:
         return "both are from one boot" if a == b or not (a and b) else f"{a} and {b} are from one boot"
-    if one.basis is Basis.USER:
+    if identity.basis is Basis.USER:
         return "--same-machine says that it is one machine"
-    if one.basis is Basis.NOBODY:
+    if identity.basis is Basis.NOBODY:
         return "assumed: no input names its machine"
     unnamed = [side.source.name for side in sides if not side.machine.host]
     none = f"{unnamed[0]} names no machine" if len(unnamed) == 1 else "neither names a machine"
@@ -552,17 +552,17 @@ def _few(words: Sequence[object], last: str = "and") -> str:
     return f"{listed(shown[:-1])} {last} {shown[-1]}" if len(shown) > 1 else str(shown[0])
 
 
-def _as_json(recordings: Sequence[Recording], one: Identity) -> dict[str, Any]:
+def _as_json(recordings: Sequence[Recording], identity: Identity) -> dict[str, Any]:
     """Return the members for the report; joined tracks include the two files."""
-    is_one = isinstance(one.why, By)
-    numbered = [seen for seen in one.tracks if seen.number is not None]
+    is_one = isinstance(identity.why, By)
+    numbered = [seen for seen in identity.tracks if seen.number is not None]
     return {
         "one": is_one,
-        "files": [recordings[seen.input].source.name for seen in (one.tracks[:2] if is_one else one.tracks)],
+        "files": [recordings[seen.input].source.name for seen in (identity.tracks[:2] if is_one else identity.tracks)],
         "pids": list(dict.fromkeys(seen.number for seen in numbered if seen.is_process)),
         "tids": list(dict.fromkeys(seen.number for seen in numbered if not seen.is_process)),
-        "by": str(one.why),
-        "machine": one.basis and str(one.basis),
-        "assumed": one.basis is not None and one.basis.assumed,
-        "words": str(_words(recordings, [one])),
+        "by": str(identity.why),
+        "machine": identity.basis and str(identity.basis),
+        "assumed": identity.basis is not None and identity.basis.assumed,
+        "words": _words(recordings, [identity]),
     }

@@ -171,23 +171,23 @@ class ClockInput:
         return np.concatenate([*(table.ts[at] for table, at in zip(tables, rows, strict=True)), ends])
 
 
-def of_other_pids(one: ClockInput, other: ClockInput, clocks: Sequence[ClockInput]) -> bool:
+def of_other_pids(clock: ClockInput, other: ClockInput, clocks: Sequence[ClockInput]) -> bool:
     """Return whether pids show that two recordings are of different processes, and so share no events.
 
     Inside a container a process has another pid than outside. So pids count only if each of the two recordings shares
     one with a recording of another tool on its host.
     """
-    if not one.pids or not other.pids or one.pids & other.pids:
+    if not clock.pids or not other.pids or clock.pids & other.pids:
         return False
-    others = [third for third in clocks if third.index not in (one.index, other.index)]
-    return all(any(_of_one_process(side, third) for third in others) for side in (one, other))
+    others = [third for third in clocks if third.index not in (clock.index, other.index)]
+    return all(any(_of_one_process(side, third) for third in others) for side in (clock, other))
 
 
-def _of_one_process(one: ClockInput, other: ClockInput) -> bool:
+def _of_one_process(clock: ClockInput, other: ClockInput) -> bool:
     """Return whether recordings by two tools have a pid of one host in common."""
-    if not one.pids & other.pids or one.wall.owner != other.wall.owner:
+    if not clock.pids & other.pids or clock.wall.owner != other.wall.owner:
         return False
-    return one.trace.sources[0].format != other.trace.sources[0].format
+    return clock.trace.sources[0].format != other.trace.sources[0].format
 
 
 def is_timed(clock: ClockInput, maps: Maps) -> bool:
@@ -255,9 +255,9 @@ class Inputs:
         sources = [trace.sources[0] for trace in self.traces]
         return tuple(source.path or source.name for source in sources)
 
-    def are_one_recording(self, one: int, other: int) -> bool:
+    def are_one_recording(self, index: int, other: int) -> bool:
         """Return whether two inputs, by number, are copies or forms of one recording."""
-        return self.repeats.get(one, one) == self.repeats.get(other, other)
+        return self.repeats.get(index, index) == self.repeats.get(other, other)
 
     def of(self, index: int) -> list[ClockInput]:
         """Return the clocks of one input, by its number."""
@@ -337,9 +337,9 @@ _LOOKED_UP = 64
 _PLACES = ("args_at", "origin")
 
 
-def same_recording(one: Trace, other: Trace) -> bool:
+def same_recording(trace: Trace, other: Trace) -> bool:
     """Return whether two traces hold the same recording, as copies or in two forms."""
-    return same_events(one, other) or bool(forms_among([one, other]))
+    return same_events(trace, other) or bool(forms_among([trace, other]))
 
 
 def forms_among(traces: Sequence[Trace]) -> dict[int, int]:
@@ -357,25 +357,25 @@ def forms_among(traces: Sequence[Trace]) -> dict[int, int]:
     return found
 
 
-def same_events(one: Trace, other: Trace) -> bool:
+def same_events(trace: Trace, other: Trace) -> bool:
     """Return whether all events of two traces agree in written times, values, stacks and args.
 
     Different recordings almost always differ in the first comparison, which is cheap.
     """
-    if one.sources[0].format != other.sources[0].format or one.counts() != other.counts():
+    if trace.sources[0].format != other.sources[0].format or trace.counts() != other.counts():
         return False
-    if sum(one.counts().values()) < _LEAST_EVENTS:
+    if sum(trace.counts().values()) < _LEAST_EVENTS:
         return False
-    if one.strings != other.strings or one.frames != other.frames or _tracks(one) != _tracks(other):
+    if trace.strings != other.strings or trace.frames != other.frames or _tracks(trace) != _tracks(other):
         return False
-    tables = [(getattr(one, name), getattr(other, name)) for name in TABLES]
+    tables = [(getattr(trace, name), getattr(other, name)) for name in TABLES]
     same = all(
         np.array_equal(getattr(table, column.name), getattr(other_table, column.name))
         for table, other_table in tables
         for column in fields(table)
         if column.name not in _PLACES
     )
-    return same and all(_same_args(one, other, *pair) for pair in tables)
+    return same and all(_same_args(trace, other, *pair) for pair in tables)
 
 
 def _tracks(trace: Trace) -> list[Track]:
@@ -384,13 +384,13 @@ def _tracks(trace: Trace) -> list[Track]:
     return [replace(track, name="") if track.name == file else track for track in trace.tracks]
 
 
-def _same_args(one: Trace, other: Trace, table: Any, other_table: Any) -> bool:
+def _same_args(trace: Trace, other: Trace, table: Any, other_table: Any) -> bool:
     """Return whether the args of two equal tables have the same bytes."""
     if not hasattr(table, "args_at"):
         return True
     return all(
         np.array_equal(
-            one.args.joined(table.args_at[rows], table.args_len[rows]),
+            trace.args.joined(table.args_at[rows], table.args_len[rows]),
             other.args.joined(other_table.args_at[rows], other_table.args_len[rows]),
         )
         for rows in chunks(len(table.args_len))
@@ -409,15 +409,17 @@ class _SharedSamples:
         self._sorted: dict[tuple[int, int], tuple[I32, I64]] = {}
         self._steps = [_resolution(trace) for trace in traces]
 
-    def count(self, one: int, other: int) -> int:
+    def count(self, first: int, second: int) -> int:
         """Return the number of samples of two inputs that agree in event, thread and time.
 
         It is 0 if these are probably less than half of the shorter input: then some of its times are looked up alone.
         """
-        if not self._steps[one] or not self._steps[other]:
+        if not self._steps[first] or not self._steps[second]:
             return 0
-        step = max(self._steps[one], self._steps[other])
-        short, long = sorted((self._thread_times(index, step) for index in (one, other)), key=lambda rows: len(rows[1]))
+        step = max(self._steps[first], self._steps[second])
+        short, long = sorted(
+            (self._thread_times(index, step) for index in (first, second)), key=lambda rows: len(rows[1])
+        )
         if not len(short[1]):
             return 0
         some = short[1][np.random.default_rng(0).integers(len(short[1]), size=_LOOKED_UP)]
@@ -497,8 +499,8 @@ def warnings_of_duplicates(
         hosts: the host of the clocks of each input, "" if not known.
     """
     samples_of = _SharedSamples(traces)
-    for (first, one), (index, other) in combinations(enumerate(traces), 2):
-        name = one.sources[0].name
+    for (first, earlier), (index, trace) in combinations(enumerate(traces), 2):
+        name = earlier.sources[0].name
         if repeats.get(index, index) == repeats.get(first, first):
             if first == repeats.get(index, min(index, first)):
                 yield (
@@ -506,8 +508,8 @@ def warnings_of_duplicates(
                     f"its events are those of {name}: the same recording is drawn twice; leave one of the two out",
                 )
         elif not hosts[first] or not hosts[index] or hosts[first] == hosts[index]:
-            shared, samples = samples_of.count(first, index), len(other.samples.ts)
-            if shared >= _LEAST_EVENTS and 2 * shared >= min(len(one.samples.ts), samples):
+            shared, samples = samples_of.count(first, index), len(trace.samples.ts)
+            if shared >= _LEAST_EVENTS and 2 * shared >= min(len(earlier.samples.ts), samples):
                 yield (
                     index,
                     f"{shared} of its {samples} samples are samples of {name} (same events, threads and times): "

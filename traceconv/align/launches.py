@@ -470,7 +470,7 @@ def _line(bounds: LinearConstraints, prior: Prior) -> Line:
         offset, drift, scale = robust_line(middles, tight, _LEAST_SCALE_NS, prior.max_drift, _USUAL_DRIFT)
         sign = 1 if x is bounds.upper_x else -1
         lines.append((scale, Line(sign * offset, sign * drift, float(middles.mean()))))
-    return min(lines, key=lambda one: one[0])[1]
+    return min(lines, key=lambda fit: fit[0])[1]
 
 
 def _same_gaps(pairs: Launches, kept: Array) -> tuple[float, int]:

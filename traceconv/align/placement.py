@@ -144,9 +144,9 @@ def _refuse_far(inputs: Inputs, maps: Maps) -> None:
             )
 
 
-def one_machine_advice(one: ClockInput, other: ClockInput) -> str | None:
+def one_machine_advice(first: ClockInput, second: ClockInput) -> str | None:
     """Return what the user can state if two inputs are of one machine; None if that would not relate them."""
-    sides, domain, other_domain = (one, other), one.domain, other.domain
+    sides, domain, other_domain = (first, second), first.domain, second.domain
     begin, end = (pick(side.span[at] for side in sides) for at, pick in ((0, max), (1, min)))
     named = {side.counted.host for side in sides if side.counted.name == MONOTONIC.name} - {"", UNNAMED}
     if begin <= end and len(named) < len(sides):
@@ -178,7 +178,9 @@ _HOUR_NS = 60 * _MINUTE_NS
 _DAY_NS = 24 * _HOUR_NS
 #: The offsets of zones from UTC that exist, ns: whole hours, and these others, in minutes (tz database, since 2010).
 _OTHER_ZONES = (-570, -270, -210, -150, 210, 270, 330, 345, 390, 525, 570, 630, 690, 765, 825)
-_ZONES = tuple(sorted((*(hours * _HOUR_NS for hours in range(-12, 15)), *(one * _MINUTE_NS for one in _OTHER_ZONES))))
+_ZONES = tuple(
+    sorted((*(hours * _HOUR_NS for hours in range(-12, 15)), *(minutes * _MINUTE_NS for minutes in _OTHER_ZONES)))
+)
 #: From this many fitting zones on, they are not listed.
 _MOST_ZONES = 4
 
@@ -251,12 +253,12 @@ class NoOverlap(str):
 
     Attributes:
         told: the numbers of the inputs of which it tells what other zones of their local times would do.
-        both: equal to that of the warning for the other input that says the same.
+        gap: equal to that of the warning for the other input that says the same.
     """
 
-    __slots__ = ("both", "told")
+    __slots__ = ("gap", "told")
     told: frozenset[int]
-    both: Hashable
+    gap: Hashable
 
 
 def warnings_of_no_overlap(
@@ -268,43 +270,45 @@ def warnings_of_no_overlap(
         maps: for each the maps of its clocks to trace time.
         without: inputs to leave out, since their events are laid into others.
     """
-    placed = [one for one in _placed(traces, maps) if one.index not in without]
-    alone = [one for one in placed if len(placed) > 1 and all(one.gap(other) > 0 for other in placed if other != one)]
-    for one in alone:
-        others = [other for other in placed if other != one]
-        if any(_of_one_process(one, other, traces, maps) for other in others):
+    placed = [lone for lone in _placed(traces, maps) if lone.index not in without]
+    alone = [
+        lone for lone in placed if len(placed) > 1 and all(lone.gap(other) > 0 for other in placed if other != lone)
+    ]
+    for lone in alone:
+        others = [other for other in placed if other != lone]
+        if any(_of_one_process(lone, other, traces, maps) for other in others):
             continue  # such as the cycles of a profiler's schedule
-        near = min(others, key=one.gap)
+        near = min(others, key=lone.gap)
         text = (
-            f"it does not overlap in time with any other input, and is {format_long(one.gap(near))} away "
+            f"it does not overlap in time with any other input, and is {format_long(lone.gap(near))} away "
             f"from {near.name}: is it another run, or is its clock wrong?"
         )
-        hints = {one.index: _hint(one, others, constraints)}
+        hints = {lone.index: _hint(lone, others, constraints)}
         for other in others:
             if other not in alone:
-                hints[other.index] = _hint(other, [one], constraints, only_if_some=True)
+                hints[other.index] = _hint(other, [lone], constraints, only_if_some=True)
         told = {index: hint for index, hint in hints.items() if hint}
         warning = NoOverlap(listed((text, *told.values()), "; "))
         warning.told = frozenset(told)
-        warning.both = frozenset((one.name, near.name)), one.gap(near), tuple(told.values())
-        yield (one.index, one.clock), warning
+        warning.gap = frozenset((lone.name, near.name)), lone.gap(near), tuple(told.values())
+        yield (lone.index, lone.clock), warning
 
 
 def _of_one_process(
-    one: _OnTraceTime, other: _OnTraceTime, traces: Sequence[Trace], maps: Sequence[Mapping[int, ClockMap]]
+    lone: _OnTraceTime, other: _OnTraceTime, traces: Sequence[Trace], maps: Sequence[Mapping[int, ClockMap]]
 ) -> bool:
     """Return whether two inputs are of one tool in one process, on one clock as their files state it."""
-    sides = [traces[side.index] for side in (one, other)]
+    sides = [traces[side.index] for side in (lone, other)]
     sources = [trace.sources[0] for trace in sides]
     pids = [{track.pid for track in trace.tracks if track.kind is TrackKind.PROCESS} - {None} for trace in sides]
-    by_files = [maps[side.index][side.clock] for side in (one, other)]
+    by_files = [maps[side.index][side.clock] for side in (lone, other)]
     return (
         sources[0].format == sources[1].format
         and all(source.real_ids for source in sources)
         and bool(sides[0].host)
         and sides[0].host == sides[1].host
         and bool(pids[0] & pids[1])
-        and sides[0].clocks[one.clock].name == sides[1].clocks[other.clock].name
+        and sides[0].clocks[lone.clock].name == sides[1].clocks[other.clock].name
         and all(clock_map.verdict is Verdict.OK and not clock_map.rests_on for clock_map in by_files)
     )
 
@@ -322,32 +326,35 @@ def _placed(traces: Sequence[Trace], maps: Sequence[Mapping[int, ClockMap]]) -> 
 
 
 def _hint(
-    one: _OnTraceTime, others: Sequence[_OnTraceTime], constraints: Constraints, *, only_if_some: bool = False
+    moved: _OnTraceTime, others: Sequence[_OnTraceTime], constraints: Constraints, *, only_if_some: bool = False
 ) -> str | None:
     """Return how the local time of an input was read, and the options with which it would overlap with another one."""
-    if one.local is None:
+    if moved.local is None:
         return None
-    options, zone = _options(one, one.local, others, constraints.dates.get(one.index)), zone_text(one.local.ahead_ns)
-    read = f"the local time of {one.name} was read as {zone}"
+    options, zone = (
+        _options(moved, moved.local, others, constraints.dates.get(moved.index)),
+        zone_text(moved.local.ahead_ns),
+    )
+    read = f"the local time of {moved.name} was read as {zone}"
     if options is not None:
         return f"{read}: {options} would make them overlap"
     return None if only_if_some else f"{read}, and no other zone would make them overlap"
 
 
-def _options(one: _OnTraceTime, local: LocalTime, others: Sequence[_OnTraceTime], day: date | None) -> str | None:
+def _options(moved: _OnTraceTime, local: LocalTime, others: Sequence[_OnTraceTime], day: date | None) -> str | None:
     """Return the options with a day or zones with which an input would overlap with another one.
 
     Return None if there are none.
     """
     for days in (-1, 1):
-        if day is not None and any(one.meets(other, days * _DAY_NS) for other in others):
-            return f"--date {quote(one.name)}={day + timedelta(days)}"
+        if day is not None and any(moved.meets(other, days * _DAY_NS) for other in others):
+            return f"--date {quote(moved.name)}={day + timedelta(days)}"
     zones = [
         ahead
         for ahead in _ZONES
-        if ahead != local.ahead_ns and any(one.meets(other, local.ahead_ns - ahead) for other in others)
+        if ahead != local.ahead_ns and any(moved.meets(other, local.ahead_ns - ahead) for other in others)
     ]
     if len(zones) > _MOST_ZONES:
-        return f"--tz {quote(one.name)}=ZONE with any of {len(zones)} zones"
-    options = tuple(f"--tz {quote(one.name)}={zone_text(ahead)}" for ahead in zones)
+        return f"--tz {quote(moved.name)}=ZONE with any of {len(zones)} zones"
+    options = tuple(f"--tz {quote(moved.name)}={zone_text(ahead)}" for ahead in zones)
     return listed(options, " or ") if options else None

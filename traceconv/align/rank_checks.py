@@ -58,7 +58,7 @@ def check_of_ranks(traces: Sequence[Trace], alignment: Alignment, matched: Match
 
 def _place(traces: Sequence[Trace], wrong: Impossible) -> str:
     """Return the worst collective in words: the positions of its first exit and its last entry."""
-    seen, rows = wrong.of, (wrong.early[0], wrong.late[0])
+    seen, rows = wrong.records, (wrong.early[0], wrong.late[0])
     sides = [(traces[seen.input[row]], int(seen.row[row]), int(seen.rank[row])) for row in rows]
     (early, row, left), (_, _, entered) = sides
     name = early.strings[early.slices.name[row]].partition("(")[0]
@@ -70,7 +70,7 @@ class Hosts:
     """The inputs whose clocks are related within their bounds: those of one host, and placed hosts.
 
     Attributes:
-        of: for each input the host that it is placed with by a wall clock that is assumed to be right; "" for none.
+        names: for each input the host that it is placed with by a wall clock that is assumed to be right; "" for none.
         users: for each input whether the user placed it.
         moved: for each input by how much it is drawn later than its file states, ns; None if that is not known.
         by_hand: for each input whether the user alone placed it: then the times as drawn are checked, whatever room
@@ -78,12 +78,12 @@ class Hosts:
     """
 
     def __init__(self, alignment: Alignment) -> None:
-        self.of = alignment.apart
+        self.names = alignment.apart
         maps = [list(maps_of.values()) for maps_of in alignment.maps]
         self.users = np.array([any(clock_map.by_user for clock_map in maps_of) for maps_of in maps], bool)
         estimated = np.array([any(clock_map.estimated for clock_map in maps_of) for maps_of in maps], bool)
         self.by_hand = self.users & ~estimated
-        self._host = np.array([self.of.index(host) for host in self.of], np.int64)
+        self._host = np.array([self.names.index(host) for host in self.names], np.int64)
         self.moved = [lines[0].moved_ns if lines else None for lines in alignment.lines]
 
     def impossible(self, records: Occurrences) -> list[Impossible]:
@@ -100,16 +100,16 @@ class Hosts:
     def units(self, impossible: Sequence[Impossible]) -> I64:
         """Return for each input a number, equal for those that move together: of a host without contradictions."""
         units, hosts = np.arange(len(self._host)), self._host
-        ends = [hosts[wrong.of.input[[wrong.early[0], wrong.late[0]]]] for wrong in impossible]
+        ends = [hosts[wrong.records.input[[wrong.early[0], wrong.late[0]]]] for wrong in impossible]
         torn = {left for left, entered in ends if left == entered}
         for host in np.unique(hosts).tolist():
             if host not in torn:
                 units[hosts == host] = np.flatnonzero(hosts == host)[0]
         return units
 
-    def are_apart(self, one: int, other: int) -> bool:
+    def are_apart(self, index: int, other: int) -> bool:
         """Return whether two inputs have wall clocks of different hosts."""
-        return self.of[one] != self.of[other]
+        return self.names[index] != self.names[other]
 
 
 def _contradictions(traces: Sequence[Trace], related: Hosts, records: Occurrences) -> Iterator[Contradiction]:
@@ -124,9 +124,9 @@ def _contradictions(traces: Sequence[Trace], related: Hosts, records: Occurrence
     for wrong in impossible:
         first, second = _inputs(wrong, free)
         if related.are_apart(first, second):
-            doubted = {related.of[index] for index in (first, second)} - {""}
-            last = second if related.of[second] else first
-            inputs = [index for index, host in enumerate(related.of) if host in doubted and index != last]
+            doubted = {related.names[index] for index in (first, second)} - {""}
+            last = second if related.names[second] else first
+            inputs = [index for index, host in enumerate(related.names) if host in doubted and index != last]
             yield _contradiction(traces, wrong, records, Verdict.UNVERIFIED, (*inputs, last), hint, hosts=True)
         else:
             yield _contradiction(traces, wrong, records, Verdict.INCONSISTENT, (first, second), hint)
@@ -142,31 +142,31 @@ def _of_odd(traces: Sequence[Trace], related: Hosts, odd: Odd) -> Contradiction:
     Either records are missing, so that nothing is known of the clocks, or a clock was set. If a single step explains
     all, the clock was set. Clocks of two hosts are doubted in both cases.
     """
-    pair = _inputs(odd.wrong, odd.wrong.of)
+    pair = _inputs(odd.wrong, odd.wrong.records)
     placed = tuple(index for index in pair if related.users[index])
     why, doubted = "no offset makes all of them possible: a clock was set in between", related.are_apart(*pair)
     if odd.set_by_ns is not None:
         why, doubted = f"one clock was set in between, by about {format_short(odd.set_by_ns)}", True
     verdict = Verdict.UNVERIFIED if doubted and not placed else Verdict.ASSUMED
-    hint = _hint(traces, related, odd.wrong.of, [odd.wrong])
-    contradiction = _contradiction(traces, odd.wrong, odd.wrong.of, verdict, placed or pair, hint)
+    hint = _hint(traces, related, odd.wrong.records, [odd.wrong])
+    contradiction = _contradiction(traces, odd.wrong, odd.wrong.records, verdict, placed or pair, hint)
     return structs.replace(contradiction, text=f"{contradiction.text}: {why}, or records are missing")
 
 
 def _inputs(wrong: Impossible, records: Occurrences) -> tuple[int, int]:
     """Return the two inputs that contradict each other most; the one that also contradicts more others comes last."""
-    first, second = sorted(int(wrong.of.input[row]) for row in (wrong.early[0], wrong.late[0]))
+    first, second = sorted(int(wrong.records.input[row]) for row in (wrong.early[0], wrong.late[0]))
     return _by_blame(records, first, second)
 
 
-def _by_blame(records: Occurrences, one: int, other: int) -> tuple[int, int]:
+def _by_blame(records: Occurrences, first: int, second: int) -> tuple[int, int]:
     """Return two inputs, the one that contradicts more of the others last; else as they are."""
-    others = np.setdiff1d(records.input, (one, other))[:_MOST_ASKED].tolist()
+    others = np.setdiff1d(records.input, (first, second))[:_MOST_ASKED].tolist()
     against = [
         sum(records.where(np.isin(records.input, (side, third))).impossible().count > 0 for third in others)
-        for side in (one, other)
+        for side in (first, second)
     ]
-    return (other, one) if against[0] > against[1] else (one, other)
+    return (second, first) if against[0] > against[1] else (first, second)
 
 
 def _contradiction(
@@ -187,7 +187,7 @@ def _contradiction(
         f"the wall clocks of its host and of {other}, taken as equal" if hosts else f"its clock and that of {other}"
     )
     text = (
-        f"by {clocks}, {wrong.count} of {wrong.of.count} collectives are impossible, by up to "
+        f"by {clocks}, {wrong.count} of {wrong.records.count} collectives are impossible, by up to "
         f"{format_short(wrong.worst_ns)} ({_place(traces, wrong)})"
     )
     return Contradiction(verdict, inputs, names[inputs[-1]], text, hint or KEEP_CLOCKS)
@@ -229,11 +229,11 @@ def _hint(traces: Sequence[Trace], related: Hosts, records: Occurrences, impossi
 
 def _ends_of(records: Occurrences, pair: tuple[int, int]) -> Ends:
     """Return what the ends of the common collectives of two inputs show, in which all wait for all."""
-    one, other = (records.where((records.input == index) & (records.side == Side.BOTH)) for index in pair)
-    _, rows, partners = np.intersect1d(one.number, other.number, return_indices=True)
-    rows, partners = (found[np.argsort(one.end[rows], kind="stable")] for found in (rows, partners))
-    kinds = np.unique(np.stack((one.group[rows], one.what[rows])), axis=1, return_inverse=True)[1].reshape(-1)
-    return ends_of_two(one.end[rows], other.end[partners], kinds.astype(np.int64)).shown
+    seen, other = (records.where((records.input == index) & (records.side == Side.BOTH)) for index in pair)
+    _, rows, partners = np.intersect1d(seen.number, other.number, return_indices=True)
+    rows, partners = (found[np.argsort(seen.end[rows], kind="stable")] for found in (rows, partners))
+    kinds = np.unique(np.stack((seen.group[rows], seen.what[rows])), axis=1, return_inverse=True)[1].reshape(-1)
+    return ends_of_two(seen.end[rows], other.end[partners], kinds.astype(np.int64)).shown
 
 
 def _moves(records: Occurrences, unit: I64, first: int) -> dict[int, tuple[int, int]]:

@@ -234,9 +234,9 @@ def warned(receipt: Sequence[ReceiptLine]) -> list[tuple[str, str]]:
     for line in receipt:
         for message in line.messages:
             if isinstance(message, NoOverlap):
-                if message.both in given:
+                if message.gap in given:
                     continue
-                given.add(message.both)
+                given.add(message.gap)
             if line.file not in files_of[str(message)]:
                 files_of[str(message)].append(line.file)
     return [(f"warning: {first}: {text}", likewise(others)) for text, (first, *others) in files_of.items()]

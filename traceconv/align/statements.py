@@ -457,7 +457,7 @@ def _groups(traces: Sequence[Trace]) -> dict[Clocks, list[_Reading]]:
             ts, other_ts = (snap.ts, snap.other_ts) if in_order else (snap.other_ts, snap.ts)
             reading = _Reading(ts, other_ts, snap.bound_ns or 0, snap.step, trace.sources[0].name)
             place = ts, other_ts, reading.bound_ns
-            groups[clocks][place] = min(reading, groups[clocks].get(place, reading), key=lambda one: one.file)
+            groups[clocks][place] = min(reading, groups[clocks].get(place, reading), key=lambda reading: reading.file)
     return {
         clocks: [group[place] for place in sorted(group)] for clocks, group in groups.items() if clocks[0] != clocks[1]
     }

@@ -375,7 +375,7 @@ def _notes(sources: Sequence[SourceInfo], judged: _Judged | None, matched: Match
             f"alone: {quantity(matched.alone, RECORDS)} of collectives without a certain partner in another rank"
         )
     for odd in matched.odd:
-        pair = sorted({int(odd.wrong.of.rank[row]) for row in (odd.wrong.early[0], odd.wrong.late[0])})
+        pair = sorted({int(odd.wrong.records.rank[row]) for row in (odd.wrong.early[0], odd.wrong.late[0])})
         notes.append(f"the records of ranks {shown_ranks(pair)} fit in no way: some are missing, or a clock was set")
     return notes
 
