@@ -20,28 +20,14 @@ from traceconv.model.numbers import format_short
 # other values were tried; what follows is the reason for the size.
 
 LEAST_SHARE = 0.02  # The least share of busy and of idle samples, also in the model. Not tuned: none is ever certain.
-_FIRST_INSIDE_SHARE = 0.95  # The share of busy samples in slices, before it is learned. Not tuned: most are.
-_FIRST_OUTSIDE_SHARE = 0.1  # The share of busy samples out of slices, before it is learned. Not tuned: few are.
 _FREEDOM = 4.0  # Degrees of freedom (Student's) of the noise of deltas. Not tuned: usual where some are far off.
 _MOST_COARSE_STEPS = 1 << 22  # The most steps of a coarse search. Not tuned: 32 MiB for each array.
 #: The least and the greatest such step by samples, ns; half their period in between. Not tuned: slices are as short.
 _COARSE_STEP_NS = (50e3, 500e3)
-#: Tops of a coarse search by samples that are refined. Not tuned: tens of iterations look the same.
-_SAMPLED_CANDIDATES = 40
-_COUNTED_CANDIDATES = 13  # The same for counters: a third, since each one takes longer.
-_SAMPLED_FINENESS = 300  # First steps around a candidate, on either side. Not tuned: some are of a microsecond then.
-_COUNTED_FINENESS = 25  # The same for counters: fewer, since each one takes longer.
-_SAMPLED_STEP_NS = 1e3  # The finest step of offsets by samples, ns: the resolution of most tools.
-_COUNTED_STEP_NS = 5e3  # The finest step of offsets by counters, ns. Not tuned: a thousandth of a short interval.
-_ONE_PLACE_NS = 200e3  # Offsets nearer to each other are one by samples, ns. Not tuned: a fifth of the period at 1 kHz.
-_COUNTED_ONE_PLACE = 0.25  # The same for counters, in intervals. Not tuned: the error to reach is a twentieth.
-#: Offsets within this many times that distance are not rivals: samples near few starts and ends cannot distinguish
-#: them. Chosen on other short recordings than those named short_*, and then verified on these.
-_VICINITY = 8.0
-#: The systematic error of labels, ns: a runtime works for tens of µs around its slices, and no sample is taken while it
-#: records a time. Of 24 attempts with the recordings ort_perf_*, the worst interval missed by 40 µs.
-_BEYOND_SLICES_NS = 50e3
-# The same for counters, as a share of their interval. Not tuned: with twenty short blocks the interval is too narrow.
+#: Offsets of counters nearer to each other are one, in intervals. Not tuned: the error to reach is a twentieth.
+_COUNTED_ONE_PLACE = 0.25
+#: The systematic error of the labels of counters, as a part of their interval. Not tuned: with twenty short blocks the
+#: interval of the offset is too narrow.
 _BEYOND_PART = 100
 
 
@@ -50,10 +36,8 @@ class Busy:
     """The union of slices: intervals that neither overlap nor touch, ns.
 
     Attributes:
-        start, end: of each interval.
         before: the busy time before each start.
         middle: of all slices; the offset holds there.
-        quantum_ns: the resolution of the times as printed.
     """
 
     start: F64
@@ -106,29 +90,34 @@ class Sampled:
     """The likelihood of labelled samples.
 
     Attributes:
-        busy: the slices.
         t, label: the time of each sample, and whether the runtime was busy.
         period: the usual time between two samples.
         inside_share, outside_share: the share of busy samples inside and outside of slices.
-        near: offsets nearer to each other than this are one, ns.
-        beside: offsets up to this far from the best one are not rivals, ns: they may be the same offset, less exactly.
-        beyond: the margin of the interval on either side, ns.
     """
 
     noun: ClassVar[str] = "samples"
-    candidates: ClassVar[int] = _SAMPLED_CANDIDATES
-    step: ClassVar[float] = _SAMPLED_STEP_NS
-    fineness: ClassVar[int] = _SAMPLED_FINENESS
-    near: ClassVar[float] = _ONE_PLACE_NS
-    beside: ClassVar[float] = _VICINITY * _ONE_PLACE_NS
-    beyond: ClassVar[float] = _BEYOND_SLICES_NS
+    #: Tops of a coarse search that are refined. Not tuned: tens of iterations look the same.
+    candidates: ClassVar[int] = 40
+    #: The finest step of offsets, ns: the resolution of most tools.
+    step: ClassVar[float] = 1e3
+    #: First steps around a candidate, on either side. Not tuned: some are of a microsecond then.
+    fineness: ClassVar[int] = 300
+    #: Offsets nearer to each other than this are one, ns. Not tuned: a fifth of the period at 1 kHz.
+    near: ClassVar[float] = 200e3
+    #: Offsets up to this far from the best one are not rivals, ns: samples near few starts and ends cannot distinguish
+    #: them. Chosen on other short recordings than those named short_*, and then verified on these.
+    beside: ClassVar[float] = 8 * near
+    #: The margin of the interval on either side, ns, for the systematic error of labels: a runtime works for tens of µs
+    #: around its slices, and no sample is taken while it records a time. Of 24 attempts with the recordings ort_perf_*,
+    #: the worst interval missed by 40 µs.
+    beyond: ClassVar[float] = 50e3
 
     busy: Busy
     t: F64
     label: Array
     period: float
-    inside_share: float = _FIRST_INSIDE_SHARE
-    outside_share: float = _FIRST_OUTSIDE_SHARE
+    inside_share: float = 0.95  # before they are learned; not tuned: most busy samples are in slices
+    outside_share: float = 0.1
 
     @classmethod
     def of(cls, busy: Busy, samples: Samples) -> Sampled:
@@ -206,15 +195,14 @@ class Counted:
         edge, t, width: the ends, the middle and the length of each interval.
         rate: the count per ns in it.
         period: the usual length.
-        near, beside, beyond: as in `Sampled`.
         idle, slope: the rate while idle, and the increase of the rate while busy.
         scale: the scale of the noise.
     """
 
     noun: ClassVar[str] = "intervals"
-    candidates: ClassVar[int] = _COUNTED_CANDIDATES
-    step: ClassVar[float] = _COUNTED_STEP_NS
-    fineness: ClassVar[int] = _COUNTED_FINENESS
+    candidates: ClassVar[int] = 13  # a third of those of samples, since each one takes longer
+    step: ClassVar[float] = 5e3  # not tuned: a thousandth of a short interval
+    fineness: ClassVar[int] = 25  # fewer than for samples, since each one takes longer
 
     busy: Busy
     edge: F64
@@ -304,9 +292,6 @@ def _blocks(count: int, blocks: int) -> Array:
 
 # -- Estimate an offset from activity in two recordings: slices on one side, samples or counter deltas on the other --
 
-# "Scenarios" are those of tests/benchmarks/alignment/measure_activity.py. "Not tuned" means that nothing tells that
-# other values were tried; what follows is the reason for the size.
-
 LEAST_MARGIN = 2.5  # Standard deviations over blocks by which the best offset must beat others. Set with the scenarios.
 #: Standard deviations by which it must beat random offsets in a narrow window: of 80 simulated pairs of one run most
 #: reach 4, of 80 pairs of two runs none does. (Such scores are far from normal: busy and idle stretches.)
@@ -317,6 +302,7 @@ _LEAST_INTERVALS = 20  # The least number of intervals of a counter. Not tuned: 
 #: The least difference of the shares of busy samples in and out of slices (of counters: of rates, in 3 sigma of noise).
 #: Not tuned.
 _LEAST_CONTRAST = 0.3
+_EVEN = "at no offset is there more activity inside the slices than between them"
 #: The least standard deviation of what one sample or delta says, nats. Not tuned: less than the 1.0 of named
 #: events, as most samples fit anywhere, and not 0, as labels are wrong in clusters.
 _SPREAD_OF_ONE = 0.3
@@ -415,9 +401,10 @@ def set_clock(slices: Events, samples: Samples, line: Line) -> tuple[int, float]
         return None
     evidence = evidence.learned(offset, drift)
     grid = _SET_REACH_NS / _SET_STEPS * np.arange(-_SET_STEPS, _SET_STEPS + 1, dtype=np.float64)
-    table = np.vstack([evidence.profile(offset, drift, grid, part) for part in np.array_split(rows, parts)])
+    split = np.array_split(rows, parts)
+    table = np.vstack([evidence.profile(offset, drift, grid, part) for part in split])
     away, total = np.abs(grid), float(table[:, _SET_STEPS].sum())
-    sizes, found = np.array([len(part) for part in np.array_split(rows, parts)]), []
+    sizes, found = np.array([len(part) for part in split]), []
     for order in (slice(None, None, -1), slice(None)):
         fits, few = (np.cumsum(values[order], axis=0)[: parts // 2] for values in (table, sizes))
         here = fits[:, _SET_STEPS]
@@ -455,7 +442,7 @@ def _align(evidence: Evidence, prior: Prior) -> Estimate:
         places = _places(evidence, offsets, heights, prior)
         evidence = evidence.learned(places[0].offset, places[0].drift)
     if evidence.contrast < _LEAST_CONTRAST:
-        return insufficient(Method.ACTIVITY, "at no offset is there more activity inside the slices than between them")
+        return insufficient(Method.ACTIVITY, _EVEN)
     aligned = [_with_drift(evidence, place, prior) for place in places[:_REFINED]]
     best = max(aligned, key=lambda place: place.total)
     evidence = evidence.learned(best.offset, best.drift)
@@ -466,10 +453,7 @@ def _align(evidence: Evidence, prior: Prior) -> Estimate:
 
 
 def _places(evidence: Evidence, offsets: F64, heights: F64, prior: Prior) -> list[_Place]:
-    """Return the offsets with the best coarse fit, refined, the best first.
-
-    What differs by the rounding of Fourier transforms only is equal: libraries of them round differently.
-    """
+    """Return the offsets with the best coarse fit, refined, best first; how Fourier transforms round does not count."""
     heights = np.rint(heights / (np.max(np.abs(heights), initial=0.0) or 1.0) * 10.0**_DIGITS)
     padded = np.pad(heights, 2, constant_values=-np.inf)
     around = np.max(np.lib.stride_tricks.sliding_window_view(padded, 5), axis=1)
@@ -599,9 +583,8 @@ def _null_margin(evidence: Evidence, best: _Place) -> float:
 
 def _interval(evidence: Evidence, best: _Place, prior: Prior) -> tuple[float, float]:
     """Return the 95 % interval of the offset: the best offsets for blocks drawn with replacement."""
-    grid = _grid(
-        evidence.beside, evidence.step if isinstance(evidence, Sampled) else max(evidence.step, evidence.beside / 50)
-    )
+    step = evidence.step if isinstance(evidence, Sampled) else max(evidence.step, evidence.beside / 50)
+    grid = _grid(evidence.beside, step)
     offsets = best.offset + grid
     table = evidence.profile(best.offset, best.drift, grid, np.arange(len(evidence.t)), _BLOCKS)
     allowed = _within(offsets, prior)
@@ -618,10 +601,7 @@ def _judged(
 ) -> Estimate:
     margin = min((_margin(best.score, rival.score) for rival in rivals), default=np.inf)
     low, high = _interval(evidence, best, prior)
-    endless = (
-        evidence.beside > evidence.near
-        and max(high - best.offset, best.offset - low) >= evidence.beside - evidence.step
-    )
+    reach = max(high - best.offset, best.offset - low)
     beyond = max(evidence.busy.quantum_ns, evidence.beyond)
     low, high = min(low, best.offset) - beyond, max(high, best.offset) + beyond
     # The offset is known in the middle of the evidence; away from it, the drift is known only to its limit.
@@ -629,14 +609,8 @@ def _judged(
     shift = best.drift * (middle - evidence.busy.middle)
     region = box(middle, low + shift, high + shift, prior.max_drift)
     verdict, reason = Verdict.OK, f"{len(evidence.t)} {evidence.noun} fit, to within {format_short(high - low)}"
-    doubt = _doubt(evidence, best, rivals, margin, prior)
-    if doubt is not None:
+    if (doubt := _doubt(evidence, best, rivals, margin, reach, prior)) is not None:
         verdict, reason = doubt
-    elif endless:
-        verdict, reason = (
-            Verdict.AMBIGUOUS,
-            f"the {evidence.noun} fit nearly as well up to {format_short(evidence.beside)} away",
-        )
     return Estimate(
         Method.ACTIVITY,
         verdict,
@@ -650,15 +624,18 @@ def _judged(
 
 
 def _doubt(
-    evidence: Evidence, best: _Place, rivals: list[_Place], margin: float, prior: Prior
+    evidence: Evidence, best: _Place, rivals: list[_Place], margin: float, reach: float, prior: Prior
 ) -> tuple[Verdict, str] | None:
-    """Return the verdict and reason to refuse the best offset, whatever its interval; None to accept it."""
+    """Return verdict and reason to refuse the best offset, given the reach of its interval (ns); None to accept it."""
     if evidence.contrast < _LEAST_CONTRAST:
-        return Verdict.INSUFFICIENT, "at no offset is there more activity inside the slices than between them"
+        return Verdict.INSUFFICIENT, _EVEN
     if margin < LEAST_MARGIN:
         away = abs(rivals[0].offset - best.offset)
         return Verdict.AMBIGUOUS, f"the {evidence.noun} fit nearly as well {format_short(away)} away"
     narrow = prior.known and prior.high - prior.low <= _NARROW_NS
     if narrow and _null_margin(evidence, best) < LEAST_NULL_MARGIN:
         return Verdict.AMBIGUOUS, f"the {evidence.noun} hardly fit better at the best offset than at random ones"
+    if evidence.beside > evidence.near and reach >= evidence.beside - evidence.step:
+        away = evidence.beside
+        return Verdict.AMBIGUOUS, f"the {evidence.noun} fit nearly as well up to {format_short(away)} away"
     return None

@@ -18,6 +18,7 @@ Memory holds one block of rows.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice, pairwise, repeat
@@ -126,6 +127,10 @@ class _Model:
     matched: float = _FIRST_MATCHED
     extra: float = _FIRST_EXTRA
 
+    def biases(self, kinds: Array) -> F64:
+        """Return the bias of each event, by its kind."""
+        return np.array([self.kinds[kind].bias for kind in kinds.tolist()])
+
 
 @dataclass(frozen=True, slots=True)
 class _Window:
@@ -156,13 +161,11 @@ class _Table:
             width = np.hypot(model.relative * a.dur[rows], usual.noise)
             self._columns[kind] = rows, a.dur[rows] - usual.bias, 1 / width, -np.log(2 * width)
 
-    def entered(self, new: _Window, scores: F64 | None = None, old: _Window | None = None) -> F64:
-        """Return the (tilted) scores before the first row of a window.
-
-        They continue the scores after the window before it; at first all positions are equal.
-        """
-        if scores is None or old is None:
+    def entered(self, new: _Window, passed: tuple[_Window, F64] | None = None) -> F64:
+        """Return the (tilted) scores before the first row of a window, from the one before; at first all are equal."""
+        if passed is None:
             return np.asarray(np.arange(new.low, new.high + 1, dtype=np.float64) * -self.tilt, np.float64)
+        old, scores = passed
         fresh = np.full(new.high - new.low + 1, -np.inf)
         low, high = max(old.low, new.low), min(old.high, new.high)
         if low <= high:
@@ -215,6 +218,11 @@ class _Path:
         """The matched rows of b."""
         return np.flatnonzero(self.match >= 0)
 
+    @property
+    def usual_margin(self) -> float:
+        """The loss if half of the events are half an iteration away, nats."""
+        return float(np.median(self.margin[self.rows])) if len(self.rows) else 0.0
+
 
 def align_durations(a: Events, b: Events) -> Estimate:
     """Match events of b, which have durations and an order only, with events of a.
@@ -236,10 +244,8 @@ def align_durations(a: Events, b: Events) -> Estimate:
     if known < _LEAST_EVENTS:
         return insufficient(
             Method.DURATIONS,
-            (
-                f"both files have durations of the same kinds of work for {counted(known, 'slice')} only, "
-                f"expected at least {_LEAST_EVENTS}"
-            ),
+            f"both files have durations of the same kinds of work for {counted(known, 'slice')} only, "
+            f"expected at least {_LEAST_EVENTS}",
         )
     period = period_of(a)
     if period is not None and period > _LONGEST_PERIOD_EVENTS:
@@ -303,18 +309,18 @@ def _refitted(a: Events, b: Events, match: Array, model: _Model) -> _Model:
     if len(rows) < _LEAST_EVENTS:
         return model
     floor = max(a.quantum_ns, b.quantum_ns, _LEAST_RESOLUTION_NS) / 2
-    longer, kind = a.dur[match[rows]] - b.dur[rows], b.kind[rows]
-    size = a.dur[match[rows]]
+    size, kind = a.dur[match[rows]], b.kind[rows]
+    longer = size - b.dur[rows]
     kinds = {}
     for number, usual in model.kinds.items():
-        alike = longer[kind == number]
-        alike = alike if len(alike) >= _LEAST_EVENTS else longer
-        bias = float(np.median(alike))
-        kinds[number] = replace(usual, bias=bias, noise=max(floor, float(np.median(np.abs(alike - bias))) / np.log(2)))
+        those = longer[kind == number]
+        those = those if len(those) >= _LEAST_EVENTS else longer
+        bias = float(np.median(those))
+        kinds[number] = replace(usual, bias=bias, noise=max(floor, float(np.median(np.abs(those - bias))) / np.log(2)))
     # The relative noise is that of the longest events; that of the others is in the noise of their kinds.
-    of_kind = np.array([kinds[number].bias for number in kind.tolist()])
     long = size >= np.percentile(size, 75)
-    relative = float(np.clip(np.median(np.abs(longer - of_kind)[long] / size[long]) / np.log(2) / 2, 0.002, 0.1))
+    off = np.abs(longer - _Model(kinds, 0.0).biases(kind))[long]
+    relative = float(np.clip(np.median(off / size[long]) / np.log(2) / 2, 0.002, 0.1))
     # The matched share of a and the extra share of b, between the first and the last match.
     spanned_a, spanned_b = int(match[rows[-1]] - match[rows[0]]) + 1, int(rows[-1] - rows[0]) + 1
     matched, extra = np.clip(len(rows) / spanned_a, 0.05, 0.97), np.clip(1 - len(rows) / spanned_b, 0.02, 0.6)
@@ -326,10 +332,8 @@ def _refitted(a: Events, b: Events, match: Array, model: _Model) -> _Model:
 
 def _blocks(rows: int, places: Callable[[int], tuple[int, int]]) -> list[_Window]:
     """Return a window for each block of rows; `places` returns the range of positions by the number of the block."""
-    return [
-        _Window(first, min(first + _BLOCK_ROWS, rows), *places(number))
-        for number, first in enumerate(range(0, rows, _BLOCK_ROWS))
-    ]
+    firsts = range(0, rows, _BLOCK_ROWS)
+    return [_Window(first, min(first + _BLOCK_ROWS, rows), *places(at)) for at, first in enumerate(firsts)]
 
 
 def _windows(a: Events, b: Events, seed: _Seed, period: int | None) -> list[_Window]:
@@ -353,19 +357,16 @@ def _windows(a: Events, b: Events, seed: _Seed, period: int | None) -> list[_Win
 
 def _followed(a: Events, b: Events, model: _Model, at: int, rate: float, pad: int) -> list[int]:
     """Return the start of each block of b in a, and the end of the last one, along the best path so far."""
-    table = _Table(a, b, model)
+    table, passed = _Table(a, b, model), None
     followed = [at]
-    scores, old = None, None
     for first in range(0, len(b), _BLOCK_ROWS):
         last = min(first + _BLOCK_ROWS, len(b))
         ahead = int(rate * (last - first) * _LOOK_AHEAD)
         window = _Window(first, last, max(0, min(at, len(a)) - pad), max(1, min(len(a), at + ahead + pad)))
-        scores = table.entered(window, scores, old)
-        for row in table.rows(scores, window):
-            scores = row
+        (scores,) = deque(table.rows(table.entered(window, passed), window), 1)
         at = window.low + int(np.argmax(table.untilted(scores, window)))
         followed.append(at)
-        old = window
+        passed = window, scores
     return followed
 
 
@@ -377,18 +378,13 @@ def _reversed(events: Events) -> Events:
 
 
 def _path(a: Events, b: Events, model: _Model, windows: list[_Window], half: int, margins: bool = True) -> _Path:
-    """Return the best path of b along a.
-
-    Only the scores before each block are kept; in the backward pass, the rows of a block are computed again.
-    """
-    table = _Table(a, b, model)
+    """Return the best path of b along a; the backward pass computes the rows of a block again, to save memory."""
+    table, passed = _Table(a, b, model), None
     before: list[F64] = []
-    scores = table.entered(windows[0])
-    for number, window in enumerate(windows):
-        scores = table.entered(window, scores, windows[number - 1]) if number else scores
-        before.append(scores)
-        for row in table.rows(scores, window):
-            scores = row
+    for window in windows:
+        before.append(table.entered(window, passed))
+        (scores,) = deque(table.rows(before[-1], window), 1)
+        passed = window, scores
     heights = table.untilted(scores, windows[-1])
     end = int(np.argmax(heights))
     match, margin, alone = np.full(len(b), -1), np.full(len(b), np.inf), np.full(len(b), np.inf)
@@ -423,12 +419,12 @@ def _traced(made: F64, window: _Window, place: int, skip_b: float, match: Array)
 def _behind(a: Events, b: Events, model: _Model, windows: Sequence[_Window]) -> Iterator[F64]:
     """Yield, from the last window to the first, the best scores of the rest of b from each position."""
     table = _Table(_reversed(a), _reversed(b), model)
-    scores, old = None, None
+    passed = None
     for window in reversed(windows):
         turned = _Window(len(b) - window.last, len(b) - window.first, len(a) - window.high, len(a) - window.low)
-        made = [table.entered(turned, scores, old)]
+        made = [table.entered(turned, passed)]
         made += table.rows(made[0], turned)
-        scores, old = made[-1], turned
+        passed = turned, made[-1]
         yield np.array(made[::-1])[:, ::-1]
 
 
@@ -472,8 +468,7 @@ def _judged(a: Events, b: Events, model: _Model, path: _Path, period: int | None
     if verdict is Verdict.AMBIGUOUS:  # no pair is certain if all of them could be an iteration away
         good = matched[_agrees(a, b, model, path.match, matched)]
     pairs = path.match[good], good
-    bias = np.array([model.kinds[kind].bias for kind in b.kind[good].tolist()])
-    residual = b.dur[good] + bias - a.dur[pairs[0]]
+    residual = b.dur[good] + model.biases(b.kind[good]) - a.dur[pairs[0]]
     return Estimate(
         Method.DURATIONS,
         verdict,
@@ -481,7 +476,7 @@ def _judged(a: Events, b: Events, model: _Model, path: _Path, period: int | None
         matches=len(good),
         dropped=len(matched) - len(good),
         residuals=Residuals.of(residual),
-        margin=_margin(path),
+        margin=path.usual_margin,
         rivals=rivals,
         landscape=landscape,
         pairs=pairs,
@@ -492,10 +487,10 @@ def _judged(a: Events, b: Events, model: _Model, path: _Path, period: int | None
 
 def _agrees(a: Events, b: Events, model: _Model, match: Array, rows: Array) -> Array:
     """Return a mask of the matched rows whose durations agree."""
-    bias = np.array([model.kinds[kind].bias for kind in b.kind[rows].tolist()])
     noise = np.array([model.kinds[kind].noise for kind in b.kind[rows].tolist()])
     outer = a.dur[match[rows]]
-    return np.asarray(np.abs(outer - bias - b.dur[rows]) <= _DISAGREES * np.hypot(model.relative * outer, noise))
+    off = np.abs(outer - model.biases(b.kind[rows]) - b.dur[rows])
+    return np.asarray(off <= _DISAGREES * np.hypot(model.relative * outer, noise))
 
 
 def _rivals(a: Events, path: _Path, half: int) -> tuple[tuple[Rival, ...], tuple[F64, F64]]:
@@ -517,8 +512,7 @@ def _verdict(
     a: Events, b: Events, path: _Path, placed: Array, used: int, period: int | None, rivals: int, least: float
 ) -> tuple[Verdict, str]:
     """Return the verdict and its reason."""
-    margin = _margin(path)
-    if margin < least:
+    if path.usual_margin < least:
         spacing = 0.0  # the duration of an iteration where b was matched
         if period is not None and len(a) > period:
             spacing = float(np.median(a.start[period:] - a.start[:-period]))
@@ -548,8 +542,3 @@ def _verdict(
     if same < _SAME_RUN:
         return Verdict.UNVERIFIED, f"{matches}; {together}, too little to be certain of one run"
     return Verdict.OK, f"{matches}; {together} ({count} compared)"
-
-
-def _margin(path: _Path) -> float:
-    """Return the loss of the best path if half of the events are half an iteration away, nats."""
-    return float(np.median(path.margin[path.rows])) if len(path.rows) else 0.0
