@@ -85,7 +85,7 @@ def align(
 
 def _alignment(traces: Sequence[Trace], inputs: Inputs, placed: Placed, constraints: Constraints) -> Alignment:
     """Return the alignment, with a line of the receipt for each clock."""
-    maps = [{clock.clock: placed.maps[clock.key] for clock in inputs.of(index)} for index in range(len(traces))]
+    maps = [{clock.clock: placed.maps[clock.key] for clock in inputs.clocks_of(index)} for index in range(len(traces))]
     warnings = _warnings(traces, inputs, placed, maps, constraints)
     by_files = inputs.of_files.maps_to(inputs.target)
     receipt = [

@@ -94,8 +94,8 @@ class Instant:
 def instant_of(anchor: Anchor, traces: Sequence[Trace]) -> Instant:
     """Return the times of the two points of an anchor."""
     points = [_time(point, traces[point.input], anchor.text) for point in (anchor.point, anchor.other)]
-    (key, ts, step), (other, other_ts, its_step) = sorted(points, key=lambda point: point[0])
-    within = step + its_step if anchor.within_ns is None else anchor.within_ns
+    (key, ts, step), (other, other_ts, other_step) = sorted(points, key=lambda point: point[0])
+    within = step + other_step if anchor.within_ns is None else anchor.within_ns
     return Instant(key, other, ts, other_ts, within, anchor.text)
 
 
@@ -130,10 +130,7 @@ def _event(point: EventPoint, trace: Trace, text: str) -> tuple[int, int]:
 
 
 def _named(name: str, trace: Trace) -> Iterator[tuple[Any, Any]]:
-    """Yield tables, each with a mask of the rows of a name.
-
-    Log entries are named by their text, samples also by their functions.
-    """
+    """Yield tables, each with a mask of the rows of a name: of log entries the text, of samples also functions."""
     wanted = trace.strings.index(name) if name in trace.strings else -1
     yield trace.slices, trace.slices.name == wanted
     yield trace.instants, trace.instants.name == wanted
@@ -181,19 +178,19 @@ def anchored(
             related, dropped = _checked(related, exact, instant)
             warnings += dropped
         drifts = not any(key[0] in corrections for key, _ in group[0].sides)
-        at_instant, everywhere = _relations(related, _one_for_each_instant(group), drifts=drifts)
+        at_instant, everywhere = _relations(related, _per_instant(group), drifts=drifts)
         exact.append(at_instant)
         relations.append(everywhere)
     return related, relations, warnings
 
 
-def _one_for_each_instant(group: Sequence[Instant]) -> list[Instant]:
+def _per_instant(group: Sequence[Instant]) -> list[Instant]:
     """Return the anchors; those at the same time of the first clock become one that satisfies all of them."""
     by_instant: dict[int, Instant] = {}
     for instant in group:
         equal = (instant, by_instant.get(instant.ts, instant))
-        low = max(each.other_ts - each.within_ns for each in equal)
-        high = min(each.other_ts + each.within_ns for each in equal)
+        low = max(anchor.other_ts - anchor.within_ns for anchor in equal)
+        high = min(anchor.other_ts + anchor.within_ns for anchor in equal)
         by_instant[instant.ts] = replace(equal[1], other_ts=(low + high) // 2, within_ns=(high - low + 1) // 2)
     return list(by_instant.values())
 
@@ -241,10 +238,10 @@ def _maps_of(group: Sequence[Instant], traces: Sequence[Trace], max_drift: float
             raise _contradict_each_other(group, traces, max_drift)
         return clock_map
 
-    ends, its_ends = (_span(traces, key, ts) for key, ts in group[0].sides)
+    ends, other_ends = (_span(traces, key, ts) for key, ts in group[0].sides)
     clock_map = line(ends)
     back = clock_map.inverse()
-    return clock_map, line((back.at(its_ends[0]), back.at(its_ends[1]))).inverse()
+    return clock_map, line((back.at(other_ends[0]), back.at(other_ends[1]))).inverse()
 
 
 def _contradict_each_other(group: Sequence[Instant], traces: Sequence[Trace], max_drift: float) -> InconsistentClocks:
@@ -313,9 +310,9 @@ def _checked(
     wrong = disagreement(stated, sure, relations)
     if wrong is not None:
         apart, away = wrong
-        file, its_file = instant.names(traces)
+        file, other_file = instant.names(traces)
         raise InconsistentClocks(
-            f"the anchor {instant.text!r} puts {file} and {its_file} {away}",
+            f"the anchor {instant.text!r} puts {file} and {other_file} {away}",
             hint=(
                 f"check the anchor; if the clocks of two machines differed, --offset {quote(file)}="
                 f"{format_option(apart)}~{format_uncertainty(instant.within_ns)} moves the file"

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from shlex import quote
+from itertools import product
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -27,6 +27,7 @@ from msgspec.structs import replace
 from traceconv.align.checks import Breaches, Causality, Check, Contradiction, Limit, Rule, place_of
 from traceconv.align.constraints import NameMap
 from traceconv.align.domains import Key, clocks_of_tracks, on_trace_time
+from traceconv.align.wording import place_it
 from traceconv.errors import InconsistentClocks, UnverifiedAlignment
 from traceconv.model.clocks import UNSTATED_BOUND_NS, ClockMap, Verdict
 from traceconv.model.columns import I64
@@ -44,8 +45,6 @@ def causality(traces: Sequence[Trace], alignment: Alignment, names: NameMap | No
     """Check the order of causes and effects on the time axis of an alignment.
 
     Args:
-        traces: the inputs, as they were aligned.
-        alignment: the maps of their clocks to trace time.
         names: which names mean the same work; None for the built-in classes of names.
     """
     checks = [check for trace, maps in zip(traces, alignment.maps, strict=True) for check in _flows(trace, maps)]
@@ -99,10 +98,7 @@ def _with_contradictions(check: Check, alignment: Alignment, clocks: tuple[Key, 
     name, other_name = (alignment.files[index] for index in (last, *(index for index, _ in clocks if index != last)))
     text = f"aligned with {other_name}, its events break a rule: {check.describe()}"
     verdict = Verdict.ASSUMED if placed else check.limit.verdict
-    hint = (
-        f"place it by --anchor or --offset {quote(check.files[-1])}=TIME; --on-ambiguous best leaves "
-        "it here and marks it"
-    )
+    hint = place_it(check.files[-1])
     return replace(check, contradictions=(Contradiction(verdict, (last,), name, text, hint),))
 
 
@@ -110,8 +106,6 @@ def believed(alignment: Alignment, causality: Causality, on_ambiguous: str = "fa
     """Return the alignment, with lower verdicts for the clocks that its checks contradict.
 
     Args:
-        alignment: the alignment.
-        causality: its checks.
         on_ambiguous: see `Policy`; with "best" nothing is refused.
 
     Raises:
@@ -119,9 +113,8 @@ def believed(alignment: Alignment, causality: Causality, on_ambiguous: str = "fa
         UnverifiedAlignment: they contradict an assumption about the clocks.
     """
     contradictions = [found for check in causality.checks for found in check.contradictions]
-    against = [
-        found for found in contradictions if found.verdict not in (Verdict.OK, Verdict.ASSUMED) and not found.by_user
-    ]
+    free = [found for found in contradictions if not found.by_user]
+    against = [found for found in free if found.verdict not in (Verdict.OK, Verdict.ASSUMED)]
     if against and on_ambiguous != "best":
         worst = max(against, key=lambda found: found.verdict.badness)
         error = InconsistentClocks if worst.verdict is Verdict.INCONSISTENT else UnverifiedAlignment
@@ -158,10 +151,7 @@ def _flows(trace: Trace, maps: dict[int, ClockMap]) -> Iterator[Check]:
 
 
 def _rules(trace: Trace, rows: Array) -> Array:
-    """Return for each of some flows 0 if it is a launch, 1 if it is a receive, else 2.
-
-    The patterns that the format states for these are searched in the name and the category of a flow.
-    """
+    """Return 0 for each flow whose name or category has the pattern of launches, 1 for that of receives, else 2."""
     marks = trace.sources[0].marks
     matches_nothing = r"(?!)"
     patterns = (marks.launch_flows or matches_nothing, marks.receive_flows or matches_nothing)
@@ -180,32 +170,25 @@ def _rules(trace: Trace, rows: Array) -> Array:
 
 def _launches(traces: Sequence[Trace], alignment: Alignment) -> Iterator[Check]:
     """Yield the checks of two files, one of which has the launches and the other one the launched work."""
-    from traceconv.align.launches import (  # conversions do not need them
-        LEAST_SHARE,
-        WRONG_IDS,
-        host_and_device,
-        joined,
-    )
+    from traceconv.align.launches import LEAST_SHARE, WRONG_IDS, host_and_device, joined  # conversions do not need them
 
     apart = host_and_device(traces)
     if apart is None:
         return
-    host, device = apart
-    for clock_host in alignment.maps[host]:
-        for clock_device in alignment.maps[device]:
-            pairs = joined(traces[host], clock_host, traces[device], clock_device)
-            if pairs is None or pairs.share < LEAST_SHARE:
-                continue
-            clocks = (host, clock_host), (device, clock_device)
-            wrong = max(WRONG_IDS, *(pair.estimate.wrong for pair in _pairs_of(alignment, clocks)), 0.0)
-            limit = _limit(alignment, clocks, wrong)
-            known = _known(alignment, clocks)
-            maps = alignment.maps[host][clock_host], alignment.maps[device][clock_device]
-            after, beyond = _early(traces[host], traces[device], pairs, maps, limit.bound_ns)
-            before = None if known is None else _early(traces[host], traces[device], pairs, known)[0]
-            files = (traces[host].sources[0].name, traces[device].sources[0].name)
-            check = Check(Rule.LAUNCH, files, len(pairs.calls), after, before, limit=limit, beyond=beyond)
-            yield _with_contradictions(check, alignment, clocks)
+    host, device = (traces[index] for index in apart)
+    for clock_host, clock_device in product(*(alignment.maps[index] for index in apart)):
+        pairs = joined(host, clock_host, device, clock_device)
+        if pairs is None or pairs.share < LEAST_SHARE:
+            continue
+        clocks = (apart[0], clock_host), (apart[1], clock_device)
+        wrong = max(WRONG_IDS, *(pair.estimate.wrong for pair in _pairs_of(alignment, clocks)), 0.0)
+        limit, known = _limit(alignment, clocks, wrong), _known(alignment, clocks)
+        maps = alignment.maps[apart[0]][clock_host], alignment.maps[apart[1]][clock_device]
+        after, beyond = _early(host, device, pairs, maps, limit.bound_ns)
+        before = None if known is None else _early(host, device, pairs, known)[0]
+        files = host.sources[0].name, device.sources[0].name
+        check = Check(Rule.LAUNCH, files, len(pairs.calls), after, before, limit=limit, beyond=beyond)
+        yield _with_contradictions(check, alignment, clocks)
 
 
 def _known(alignment: Alignment, clocks: tuple[Key, Key]) -> tuple[ClockMap, ClockMap] | None:
@@ -233,10 +216,7 @@ def _early(
 
 
 def _inside(alignment: Alignment) -> Iterator[Check]:
-    """Yield a check for each pair of clocks with matched slices: the inner slices lie inside the outer ones.
-
-    Slices that were laid into others by their durations are not checked: they have no times of their own.
-    """
+    """Yield a check for each two clocks with matched slices that have times: the inner lie inside the outer ones."""
     for pair in alignment.pairs:
         sides, clocks = (pair.a, pair.b), pair.keys
         placed = all(side.clock in alignment.maps[side.index] and not side.domain.synthetic for side in sides)
@@ -245,7 +225,7 @@ def _inside(alignment: Alignment) -> Iterator[Check]:
         if pair.b.index not in alignment.placements:
             check = _check_of_inside(alignment, pair, pair.rows)
             if check.verdict is Verdict.OK and not alignment.others.keys().isdisjoint((pair.a.index, pair.b.index)):
-                check = _check_of_inside(alignment, pair, _own_rows(alignment, pair))
+                check = _check_of_inside(alignment, pair, _rows_not_apart(alignment, pair))
             yield _with_contradictions(check, alignment, clocks)
 
 
@@ -259,7 +239,7 @@ def _check_of_inside(alignment: Alignment, pair: PairEstimate, rows: tuple[Array
     return Check(Rule.INSIDE, files, len(rows[0]), after, before, limit=limit, beyond=beyond)
 
 
-def _own_rows(alignment: Alignment, pair: PairEstimate) -> tuple[Array, Array]:
+def _rows_not_apart(alignment: Alignment, pair: PairEstimate) -> tuple[Array, Array]:
     """Return the matched slices without those that are drawn as of other processes: these match by chance."""
     rows_a, rows_b = pair.rows or (np.empty(0, np.int64),) * 2
     kept = np.ones(len(rows_a), bool)
@@ -272,16 +252,11 @@ def _outside(
     pair: PairEstimate, rows: tuple[Array, Array], maps: tuple[ClockMap, ClockMap], bound_ns: int | None = None
 ) -> tuple[Breaches, int]:
     """Return the breaches of inner slices outside their outer ones, and how many of them are beyond the bound."""
-    sides = [
-        (side.trace, matched, clock_map) for side, matched, clock_map in zip((pair.a, pair.b), rows, maps, strict=True)
-    ]
+    sides = list(zip((pair.a.trace, pair.b.trace), rows, maps, strict=True))
     steps = [max(side.domain.resolution_ns, 1) for side in (pair.a, pair.b)]
     times = [
-        (
-            clock_map.apply(trace.slices.ts[matched]),
-            clock_map.apply(trace.slices.ts[matched] + trace.slices.dur[matched]),
-        )
-        for trace, matched, clock_map in sides
+        (way.apply(trace.slices.ts[matched]), way.apply(trace.slices.ts[matched] + trace.slices.dur[matched]))
+        for trace, matched, way in sides
     ]
     outer, inner = (1, 0) if pair.swapped else (0, 1)
     early = times[outer][0] - times[inner][0] - steps[inner]

@@ -215,9 +215,7 @@ class Check(Struct, frozen=True):
             "verdict": str(self.verdict) if self.checked or self.contradictions else None,
             "ranks": list(self.ranks),
             "unmatched": self.alone,
-            "contradictions": [
-                {"verdict": str(found.verdict), "text": found.sentence} for found in self.contradictions
-            ],
+            "contradictions": [{"verdict": str(said.verdict), "text": said.sentence} for said in self.contradictions],
         }
 
 

@@ -99,24 +99,20 @@ def survey(traces: Sequence[Trace], constraints: Constraints = NO_CONSTRAINTS) -
             domain.machine or traces[index].host,
             (index, number) in used,
             _within(behind, maps.to(inputs.stated.walls[index], index, domain), (index, number)),
-            (str(behind[index, number].said),) if (index, number) in behind else (),
+            (behind[index, number].said,) if (index, number) in behind else (),
         )
         for index, trace in enumerate(inputs.traces)
         for number, domain in enumerate(trace.clocks)
         if (index, number) in used or domain.run is not Run.TOTALS
     ]
-    sides = [
-        used[index, number]
-        for index, trace in enumerate(inputs.traces)
-        for number in timed_clocks(trace, spans(trace))[:1]
-    ]
+    timed = ((index, timed_clocks(trace, spans(trace))[:1]) for index, trace in enumerate(inputs.traces))
+    sides = [used[index, number] for index, first in timed for number in first]
     anchored = any(trace.sources[0].marks.reads_clocks for trace in traces)
-    pairs = []
-    many = len(sides) > _MOST_PAIRED
+    pairs, many = [], len(sides) > _MOST_PAIRED
     for side, other in islice(combinations(sides, 2), len(sides) - 1 if many else None):
         clock_map = _within(behind, maps.between(side, other), side.key, other.key)
         advice = [] if clock_map is not None else _advice(side, other, maps, anchored=anchored)
-        pairs.append(PairLine(side.name, other.name, clock_map, tuple(map(str, advice))))
+        pairs.append(PairLine(side.name, other.name, clock_map, tuple(advice)))
     return Survey(clocks, pairs, inputs.hosts_apart, many)
 
 
@@ -156,9 +152,8 @@ class _RelatedMaps:
 def _advice(first: ClockInput, second: ClockInput, maps: _RelatedMaps, *, anchored: bool) -> list[str]:
     """Return advice to relate two inputs: that of their formats first, then the options of the user."""
     lost = [side for side in (first, second) if maps.to(REALTIME, side.index, side.domain) is None]
-    advice = [importer_class(side.trace.sources[0].format).line_up for side in lost]
-    with_names = zip(lost, advice, strict=True)
-    words = [f"{side.name}: {line_up.replace('FILE=', f'{quote(side.name)}=')}" for side, line_up in with_names]
+    advice = ((side, importer_class(side.trace.sources[0].format).line_up) for side in lost)
+    words = [f"{side.name}: {line_up.replace('FILE=', f'{quote(side.name)}=')}" for side, line_up in advice]
     zones = [(side, zone_option(side.trace, side.domain)) for side in lost]
     words += [f"{side.name}: {zone}" for side, zone in zones if zone is not None]
     one_machine = one_machine_advice(first, second)
@@ -172,9 +167,9 @@ def _advice(first: ClockInput, second: ClockInput, maps: _RelatedMaps, *, anchor
         ]
     if Zero.BOOT in (first.domain.zero, second.domain.zero) and not anchored:
         words.append("next time, read the clocks around the run: traceconv anchor -o anchor.json -- COMMAND")
+    command = f"traceconv align {quoted((first.path, second.path))}"
     return [
-        f"their events may determine the offset: traceconv align {quoted((first.path, second.path))} (if "
-        "it refuses, use one of the following)",
+        f"their events may determine the offset: {command} (if it refuses, use one of the following)",
         *words,
         f"if you know an instant that both recorded: --anchor {quote(_anchor(first, second))}",
         f"if you know how far apart they are: --offset {quote(lost[-1].name)}=TIME",
@@ -182,10 +177,7 @@ def _advice(first: ClockInput, second: ClockInput, maps: _RelatedMaps, *, anchor
 
 
 def _anchor(first: ClockInput, second: ClockInput) -> str:
-    """Return an example of an anchor for two inputs: by events if both have named ones, else by times.
-
-    Samples and log lines are not used: they are hardly ever a known instant.
-    """
+    """Return an example of an anchor for two inputs: by events if both have named ones, else by times."""
     named = all(len(side.trace.slices.ts) or len(side.trace.instants.ts) for side in (first, second))
     point = ":NAME#1.start" if named else "@TIME"
     return f"{first.name}{point}={second.name}{point}"

@@ -14,7 +14,6 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
-from types import MappingProxyType
 
 import numpy as np
 
@@ -117,7 +116,7 @@ def with_hosts_related(inputs: Inputs, *, leave_contradictions: bool = False) ->
         if len(refined) == len(roughly):
             return found
         roughly = refined
-    return _with_hosts_related(inputs, leave_contradictions=leave_contradictions)
+    return _with_hosts_related(inputs, {}, leave_contradictions=leave_contradictions)
 
 
 def _roughly_moved(inputs: Inputs) -> dict[ClockDomain, ClockMap]:
@@ -152,7 +151,7 @@ def _moved_by(inputs: Inputs, wall: ClockDomain) -> tuple[int, int]:
 
 def _ends(inputs: Inputs, wall: ClockDomain, clocks: Sequence[ClockInput]) -> Iterator[tuple[int, int]]:
     """Yield the first and the last time of clocks on a wall clock, each as recorded and as corrected, ns."""
-    maps = _own(inputs, wall)
+    maps = _on_host(inputs, wall)
     for clock in clocks:
         if clock.domain in maps:
             for ts in clock.span:
@@ -169,10 +168,7 @@ def _is_refined(inputs: Inputs, wall: ClockDomain, offset: ClockMap) -> bool:
 
 
 def _with_hosts_related(
-    inputs: Inputs,
-    roughly: Mapping[ClockDomain, ClockMap] = MappingProxyType({}),
-    *,
-    leave_contradictions: bool = False,
+    inputs: Inputs, roughly: Mapping[ClockDomain, ClockMap], *, leave_contradictions: bool
 ) -> Inputs:
     """Return the inputs as `with_hosts_related` does."""
     hosts = _hosts(inputs)
@@ -213,8 +209,8 @@ def _with_hosts_related(
         graph.relate_instead(hosts[number], first, clock_map)
         alone = np.unique(seen.input[host_of[seen.input] == number])
         if len(alone) == 1:  # the placed times are those of this input, with its bound
-            known = _own(inputs, hosts[number])
-            for domain in {clock.domain for clock in inputs.of(int(alone[0]))} & known.keys():
+            known = _on_host(inputs, hosts[number])
+            for domain in {clock.domain for clock in inputs.clocks_of(int(alone[0]))} & known.keys():
                 graph.relate(domain, first, replace(known[domain].then(clock_map), bound_ns=clock_map.bound_ns))
     apart = [
         HostsApart(names[a], names[b], least - moved[a][1] + moved[b][0], most - moved[a][0] + moved[b][1], count)
@@ -253,11 +249,11 @@ def placed_hosts(records: Occurrences, host_of: I64, spans: I64, room: I64 | Non
         return PlacedHosts()
     placed = _placed(records, ordered, host_of, spans, room) if len(ordered.matches.row) else PlacedHosts()
     islands = {number: host.beside for number, host in placed.hosts.items()}
-    unsettled = tuple(pair for pair in ordered.unsettled if _may_be_one(waiting, pair, host_of, islands))
+    unsettled = tuple(pair for pair in ordered.unsettled if _may_be_common(waiting, pair, host_of, islands))
     return placed if placed.contradicting or placed.uneven else replace(placed, unsettled=unsettled)
 
 
-def _may_be_one(records: Occurrences, pair: Unsettled, host_of: I64, islands: Mapping[int, int]) -> bool:
+def _may_be_common(records: Occurrences, pair: Unsettled, host_of: I64, islands: Mapping[int, int]) -> bool:
     """Return whether two inputs recorded at one time on hosts of different islands."""
     side, other = (int(host_of[number]) for number in pair.inputs)
     if islands.get(side, side) == islands.get(other, other):
@@ -386,14 +382,14 @@ def _maps(inputs: Inputs, hosts: Sequence[ClockDomain], roughly: Collection[Cloc
         group = {host for host, first in zip(inputs.stated.walls, firsts, strict=True) if first == wall}
         if wall != hosts[0] and group & moved:  # the group would be placed as a whole
             continue
-        known = _own(inputs, wall)
+        known = _on_host(inputs, wall)
         for clock in inputs.clocks:
             if clock.wall in group - moved and clock.domain in known and known[clock.domain].bound_ns is not None:
                 maps[clock.index][clock.clock] = clock.correction.then(known[clock.domain])
     return maps
 
 
-def _own(inputs: Inputs, wall: ClockDomain) -> dict[ClockDomain, ClockMap]:
+def _on_host(inputs: Inputs, wall: ClockDomain) -> dict[ClockDomain, ClockMap]:
     """Return the maps to the wall clock of a host, for the clocks that files or options relate to it."""
     return inputs.graph.maps_to(wall, of_one_host=True)
 
@@ -439,10 +435,7 @@ def _islands(part: Mask) -> Iterator[I64]:
 
 
 def _overlapping(part: Mask, entered: I64, left: I64, room: I64) -> Iterator[I64]:
-    """Yield the hosts of each island, split so that the recordings of its hosts overlap by their wall clocks.
-
-    Recordings that do not overlap may be of different runs.
-    """
+    """Yield the hosts of each island whose recordings overlap by their wall clocks: others may be of different runs."""
     for used in _islands(part):
         first = np.where(part[:, used], entered[:, used], NO_TIME).min(axis=0) - room[used]
         last = np.where(part[:, used], left[:, used], -NO_TIME).max(axis=0) + room[used]

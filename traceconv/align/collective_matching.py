@@ -187,23 +187,22 @@ def _reference_first(records: Occurrences, ranks: list[I64]) -> list[I64]:
 
 def _pairs(records: Occurrences, reference: I64, compared: I64, of_one_host: bool, drawn: bool) -> Iterator[_Pair]:
     """Yield the matches of two ranks: of their whole sequences, or of the sequence of each kind and size."""
-    pair = (
-        _as_drawn(records, reference, compared, of_one_host)
-        if of_one_host or drawn
-        else _of_two_hosts(records, reference, compared)
-    )
+
+    def match(rows: I64, partners: I64) -> _Pair:
+        if of_one_host or drawn:
+            return _as_drawn(records, rows, partners, of_one_host)
+        return _of_two_hosts(records, rows, partners)
+
+    pair = match(reference, compared)
     yield pair
     if len(pair.rows) or pair.odd:
         return
     by_what = (rows[np.argsort(records.what[rows], kind="stable")] for rows in (reference, compared))
-    ones, others = ({int(records.what[rows[0]]): rows for rows in _parts(ordered, records.what)} for ordered in by_what)
-    for what in sorted(ones.keys() & others.keys()) if len(ones) > 1 or len(others) > 1 else ():
-        here, there = ones[what], others[what]
-        if of_one_host or drawn:
-            part = _as_drawn(records, here, there, of_one_host)
-            yield part if _happened(records, part.rows, part.partners) else _NOTHING
-        else:
-            yield _of_two_hosts(records, here, there)
+    first, second = ({int(records.what[part[0]]): part for part in _parts(rows, records.what)} for rows in by_what)
+    for what in sorted(first.keys() & second.keys()) if len(first) > 1 or len(second) > 1 else ():
+        part = match(first[what], second[what])
+        is_possible = not (of_one_host or drawn) or _happened(records, part.rows, part.partners)
+        yield part if is_possible else _NOTHING
 
 
 def _as_drawn(records: Occurrences, rows: I64, partners: I64, of_one_host: bool) -> _Pair:
@@ -222,10 +221,8 @@ def _as_drawn(records: Occurrences, rows: I64, partners: I64, of_one_host: bool)
         return _NOTHING
     # The limits of the offset at which each collective is possible.
     bound = records.bound[rows] + records.bound[partners]
-    least, most = (
-        records.start[rows] - records.end[partners] - bound,
-        records.end[rows] - records.start[partners] + bound,
-    )
+    least = records.start[rows] - records.end[partners] - bound
+    most = records.end[rows] - records.start[partners] + bound
     if np.max(least) <= np.min(most):
         return _Pair(rows, partners)
     wrong = records.where(np.concatenate((rows, partners))).numbered(np.tile(np.arange(len(rows)), 2)).impossible()
@@ -240,10 +237,7 @@ def _happened(records: Occurrences, rows: I64, partners: I64) -> bool:
 
 
 def _set_in_between(least: I64, most: I64) -> int | None:
-    """Return the approximate step by which a clock was set, if a single step makes all collectives possible; else None.
-
-    All collectives before the step fit with one offset, all after it with another one.
-    """
+    """Return the approximate step by which a clock was set, if one step makes all collectives possible; else None."""
     first = np.maximum.accumulate(least), np.minimum.accumulate(most)
     last = np.maximum.accumulate(least[::-1])[::-1], np.minimum.accumulate(most[::-1])[::-1]
     fit = (first[0] <= first[1])[:-1] & (last[0] <= last[1])[1:]
@@ -260,7 +254,7 @@ def _of_two_hosts(records: Occurrences, rows: I64, partners: I64) -> _Pair:
     """Match two ranks whose clocks are related by wall clocks of two hosts only."""
     shifts = possible_shifts(records, rows, partners)
     shift, settled = _chosen(shifts, records, rows, partners)
-    if shift is None and all(each.by for each in shifts) and _is_certain(records, rows, partners):
+    if shift is None and all(tried.by for tried in shifts) and _is_certain(records, rows, partners):
         return _Pair(rows, partners)
     if shift is not None:
         return _Pair(*shift.matched(rows, partners), by_wall_clocks=settled)
@@ -356,10 +350,7 @@ def _agree(records: Occurrences, rows: I64, partners: I64, ahead: int) -> bool:
 def _offsets(
     records: Occurrences, rows: I64, partners: I64, drawn: bool
 ) -> tuple[I64, I64, np.ndarray[tuple[int], np.dtype[np.bool_]]]:
-    """Return the limits of the offset for each matched row (ns), and whether each is possible.
-
-    With `drawn` the offset is 0. Else the clocks may drift: the largest drift is added on both sides.
-    """
+    """Return the limits of the offset of each matched row (ns; as drawn 0), and whether each is possible."""
     bound = records.bound[rows] + records.bound[partners]
     low = np.max(records.start[rows] - records.end[partners] - bound, axis=1)
     high = np.min(records.end[rows] - records.start[partners] + bound, axis=1)

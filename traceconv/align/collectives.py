@@ -235,11 +235,10 @@ def _recorded(
         within = UNSTATED_BOUND_NS if clock_map.bound_in_step_ns is None else clock_map.bound_in_step_ns
         bounds[clock] = within + trace.clocks[clock].resolution_ns
     same = np.ones(len(rows), np.int64)
+    kinds = ("message" if made.kind in MESSAGES else made.kind for made in chosen)
     numbered = [
         (groups[made.group, made.ends], terms.kinds[kind], terms.whats[kind, made.sizes], made.seq, made.side)
-        for made, kind in zip(
-            chosen, ("message" if made.kind in MESSAGES else made.kind for made in chosen), strict=True
-        )
+        for made, kind in zip(chosen, kinds, strict=True)
     ]
     columns = np.array(numbered, np.int64).reshape(-1, 5).T
     skew = _skews_of(trace, rows, clocks, skews)
@@ -295,12 +294,12 @@ def numbered_collectives(records: Occurrences) -> Occurrences:
     if not len(records.row):
         return records
     records = records.where(np.lexsort((records.start, records.rank, records.seq, records.kind, records.group)))
-    of_one = _runs(records.group, records.kind, records.seq)
-    of_rank = _runs(of_one, records.rank)
+    of_collective = _runs(records.group, records.kind, records.seq)
+    of_rank = _runs(of_collective, records.rank)
     nth = np.arange(len(of_rank)) - np.searchsorted(of_rank, of_rank)
-    times, begins = np.bincount(of_rank)[of_rank], np.flatnonzero(np.diff(of_one, prepend=-1))
-    kept = (np.maximum.reduceat(times, begins) == np.minimum.reduceat(times, begins))[of_one]
-    number = np.unique(of_one[kept] * len(nth) + nth[kept], return_inverse=True)[1]
+    times, begins = np.bincount(of_rank)[of_rank], np.flatnonzero(np.diff(of_collective, prepend=-1))
+    kept = (np.maximum.reduceat(times, begins) == np.minimum.reduceat(times, begins))[of_collective]
+    number = np.unique(of_collective[kept] * len(nth) + nth[kept], return_inverse=True)[1]
     return of_several_ranks(records.where(kept).numbered(number))
 
 
@@ -313,9 +312,8 @@ def one_sided_collectives(records: Occurrences) -> Occurrences:
 
 def joined_numbers(first: Occurrences, second: Occurrences) -> Occurrences:
     """Concatenate two tables; the numbers of the second one follow those of the first."""
-    return Occurrences.joined(
-        (first, replace(second, number=second.number + int(np.max(first.number, initial=-1)) + 1))
-    )
+    following = second.number + int(np.max(first.number, initial=-1)) + 1
+    return Occurrences.joined((first, replace(second, number=following)))
 
 
 def _runs(*columns: I64) -> I64:

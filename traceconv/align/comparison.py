@@ -18,7 +18,16 @@ from traceconv.align.constraints import NameMap
 from traceconv.align.domains import Key, Warnings
 from traceconv.align.estimate import MOST_RIVALS, Method, PairEstimate, is_accepted, relined, stated_outer
 from traceconv.align.evidence import estimate_pair
-from traceconv.align.inputs import ClockInput, Inputs, Placed, Policy, is_timed, of_other_pids, same_recording
+from traceconv.align.inputs import (
+    ClockInput,
+    Inputs,
+    Placed,
+    Policy,
+    is_timed,
+    of_other_pids,
+    resolutions_ns,
+    same_recording,
+)
 from traceconv.align.launches import early_work, host_and_device
 from traceconv.align.placement import local_time_of, zone_behind, zone_text
 from traceconv.align.wording import listed
@@ -116,17 +125,12 @@ def _tell_no_more(a: ClockInput, b: ClockInput) -> bool:
 
 
 def _has_too_many_slices(a: ClockInput, b: ClockInput) -> bool:
-    return max(len(side.trace.slices.ts) for side in (a, b)) > _MOST_SLICES
+    return max(len(a.trace.slices.ts), len(b.trace.slices.ts)) > _MOST_SLICES
 
 
 def _allowed_ns(known: ClockMap, a: ClockInput, b: ClockInput) -> int:
     """Return how far events may be from a map of the files: its bound, and the resolutions of both clocks, ns."""
-    return known.stated_bound_ns + _resolutions(a, b)
-
-
-def _resolutions(a: ClockInput, b: ClockInput) -> int:
-    """Return the sum of the resolutions of two clocks, ns."""
-    return a.domain.resolution_ns + b.domain.resolution_ns
+    return known.stated_bound_ns + resolutions_ns(a, b)
 
 
 def _names_fit_at_several(pair: PairEstimate) -> bool:
@@ -198,32 +202,33 @@ def moved_by_zone(pair: PairEstimate, known: ClockMap, assumed: Sequence[ClockIn
     )
 
 
-def refuse_early_work(host: ClockInput, device: ClockInput, maps: tuple[ClockMap, ClockMap]) -> None:
+def refuse_early_work(host: ClockInput, device: ClockInput, known: ClockMap) -> None:
     """Refuse what files state of two clocks if work of a device starts before the calls that launched it.
 
     Args:
         host, device: the clock of the calls, and that of the work.
-        maps: the maps of both to one clock.
+        known: the map from the former to the latter.
 
     Raises:
         InconsistentClocks: work starts too early by more than the bounds of the files.
     """
-    known = maps[0].then(maps[1].inverse())
     if known.verdict is not Verdict.OK or known.by_user:
         return
     allowed = _allowed_ns(known, host, device)
-    early = early_work(host.trace, host.clock, device.trace, device.clock, maps, allowed)
+    early = early_work(host.trace, host.clock, device.trace, device.clock, (known, ClockMap()), allowed)
     if early is not None:
-        text = (
-            f"{host.name} and {device.name}: their clocks ({_sources_of(known)}) contradict their events: "
-            f"{early[0]}, and at most {format_time(allowed)} is possible"
-        )
         raise InconsistentClocks(
-            text,
-            hint=(
-                f"if you know the offset: --offset {quote(device.name)}=TIME; it is at least {format_time(early[1])}"
-            ),
+            f"{host.name} and {device.name}: their clocks ({_sources_of(known)}) contradict their events: "
+            f"{early[0]}, and at most {format_time(allowed)} is possible",
+            hint=f"if you know the offset: --offset {quote(device.name)}=TIME; it is at least {format_time(early[1])}",
         )
+
+
+def _launching(inputs: Inputs, clocks: Sequence[ClockInput]) -> Iterator[tuple[ClockInput, ClockInput]]:
+    """Yield each clock of calls with each clock of the work that they launched, if they are in two files."""
+    if files := host_and_device(inputs.traces):
+        hosts, devices = ([clock for clock in clocks if clock.index == index] for index in files)
+        yield from product(hosts, devices)
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,11 +263,8 @@ class Doubt:
         if not self.allowed:
             return _FIT_AT_SEVERAL.format(other)
         is_steady = abs(moves[1] - moves[0]) <= self.allowed
-        where = (
-            earlier_or_later(moves[0])
-            if is_steady
-            else f"{earlier_or_later(moves[0])} at its start and {earlier_or_later(moves[1])} at its end"
-        )
+        start, end = map(earlier_or_later, moves)
+        where = start if is_steady else f"{start} at its start and {end} at its end"
         estimate = self.pair.estimate
         if self.is_weak:
             return (
@@ -305,33 +307,24 @@ def doubted(inputs: Inputs, placed: Placed, policy: Policy) -> Placed:
             if not doubt.agrees:
                 new += [] if doubt.pair in pairs else [doubt.pair]
                 warnings.setdefault(clock.key, doubt.warning(clock))
-    files = host_and_device(inputs.traces)
-    hosts, devices = ([clock for clock in placed_clocks if files and clock.index == files[end]] for end in (0, 1))
-    for host, device in product(hosts, devices):
+    for host, device in _launching(inputs, placed_clocks):
         sides = maps[host.key], maps[device.key]
-        by_user = [clock for clock, clock_map in zip((host, device), sides, strict=True) if clock_map.by_user]
+        by_user = [clock.key for clock in (host, device) if maps[clock.key].by_user]
         allowed = _allowed_ns(sides[0].then(sides[1].inverse()), host, device)
-        ends = host.trace, host.clock, device.trace, device.clock
-        early = early_work(*ends, sides, allowed) if by_user else None
+        early = early_work(host.trace, host.clock, device.trace, device.clock, sides, allowed) if by_user else None
         if early is not None:
             text = f"the clocks of {host.name} and {device.name} contradict their events: {early[0]}"
-            warnings.setdefault(by_user[-1].key, text)
-            bounds[by_user[-1].key] = _wider(bounds.get(by_user[-1].key, 0), early[1])
+            warnings.setdefault(by_user[-1], text)
+            bounds[by_user[-1]] = _wider(bounds.get(by_user[-1], 0), early[1])
     for clock, apart in _unconfirmed_drifts(inputs, placed_clocks):
         if clock.key not in bounds:
             bounds[clock.key] = apart
             if apart > (maps[clock.key].bound_ns or 0) + clock.domain.resolution_ns:
-                warnings.setdefault(
-                    clock.key,
-                    f"its file places it up to {format_short(apart)} elsewhere, and no events confirm --drift",
-                )
+                text = f"its file places it up to {format_short(apart)} elsewhere, and no events confirm --drift"
+                warnings.setdefault(clock.key, text)
     wider = {key: replace(maps[key], bound_ns=_wider(maps[key].bound_ns, apart)) for key, apart in bounds.items()}
-    return replace(
-        placed,
-        maps={**maps, **wider},
-        pairs=[*pairs, *new],
-        warnings=[*placed.warnings, *warnings.items()],
-    )
+    said = [*placed.warnings, *warnings.items()]
+    return replace(placed, maps={**maps, **wider}, pairs=[*pairs, *new], warnings=said)
 
 
 def _unconfirmed_drifts(inputs: Inputs, placed: Sequence[ClockInput]) -> Iterator[tuple[ClockInput, int]]:
@@ -375,7 +368,7 @@ def _doubt(
         return None
     instants = [instant for instant in instants if (instant.clock, instant.other) == keys]
     within = max((instant.within_ns for instant in instants), default=stated.bound_ns or 0)
-    allowed = within + _resolutions(a, b)
+    allowed = within + resolutions_ns(a, b)
     if estimate.estimate.verdict is not Verdict.OK:
         bounds = (replace(stated, bound_ns=max(stated.bound_ns or 0, within)) for within in _NEAR_NS)
         near = [pair for clock_map in bounds if (pair := estimate_pair(a, b, clock_map, names)) is not None]
@@ -413,12 +406,9 @@ def _weak_doubt(pair: PairEstimate, near: Sequence[PairEstimate], stated: ClockM
 
 def contradicts_anchor(pair: PairEstimate, instants: Sequence[Instant]) -> bool:
     """Return whether an estimate contradicts an anchor between its two clocks, beyond the bounds of both."""
-    return any(
-        abs(pair.clock_map.at(instant.ts) - instant.other_ts)
-        > pair.bound_ns + instant.within_ns + _resolutions(pair.a, pair.b)
-        for instant in instants
-        if (instant.clock, instant.other) == pair.keys
-    )
+    within = pair.bound_ns + resolutions_ns(pair.a, pair.b)
+    anchors = (instant for instant in instants if (instant.clock, instant.other) == pair.keys)
+    return any(abs(pair.clock_map.at(anchor.ts) - anchor.other_ts) > within + anchor.within_ns for anchor in anchors)
 
 
 def of_one_tool(clock: ClockInput, other: ClockInput) -> bool:
@@ -443,8 +433,6 @@ def of_other_events(
     recordings of similar work most pairs need not be compared.
 
     Args:
-        first, second: the two recordings.
-        pairs: the estimates.
         are_of_one_tool: `of_one_tool`, or the same with a memory: with many inputs it is asked many times for each two.
     """
     for pair in pairs:
@@ -478,13 +466,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Findings:
-    """The estimates for all clocks.
-
-    Attributes:
-        clocks: the clocks that were compared.
-        estimates: the estimates, one for each pair that has one.
-        warnings: warnings, each with its clock.
-    """
+    """The clocks that were compared, their estimates, and warnings, each with its clock."""
 
     clocks: Sequence[ClockInput] = ()
     estimates: Sequence[Finding] = ()
@@ -503,18 +485,13 @@ def estimates(inputs: Inputs, policy: Policy) -> Findings:
     """
     clocks = [clock for clock in inputs.clocks if not clock.domain.synthetic and clock.offset is None]
     with_drift = {clock.index for clock in inputs.clocks if clock.correction.steps}  # as the user states
-    clocks = [
-        clock for clock in clocks if clock.index not in with_drift or not _is_related(clock, clocks, inputs.graph)
-    ]
+    clocks = [side for side in clocks if side.index not in with_drift or not _is_related(side, clocks, inputs.graph)]
     graph = inputs.graph.copy()
     stated = _Relations(graph, inputs.target)
-    files = host_and_device(inputs.traces)
-    for host, device in (
-        product(*([clock for clock in clocks if clock.index == file] for file in files)) if files else ()
-    ):
+    for host, device in _launching(inputs, clocks):
         clock_map = stated.between(host, device)
         if clock_map is not None:
-            refuse_early_work(host, device, (clock_map, ClockMap()))
+            refuse_early_work(host, device, clock_map)
     all_pairs = len({clock.index for clock in clocks}) <= ALL_PAIRS
     findings: list[Finding] = []
     warnings: list[tuple[Key, str]] = []
@@ -567,16 +544,15 @@ def _first_copies(
         first = by_key.get((repeats.get(clock.index, clock.index), clock.clock))
         if first is None or first is clock or clock.correction.steps or first.correction.steps:
             continue
-        content, its_content = (side.trace.sources[0].digest for side in (clock, first))
+        digest = clock.trace.sources[0].digest
+        if not digest or digest != first.trace.sources[0].digest:
+            continue
         between = stated.between(clock, first)
-        is_placed_equally = (
-            between is not None and not between.by_user and all(between.at(ts) == ts for ts in clock.span)
-        )
-        if (
-            content
-            and content == its_content
-            and (is_placed_equally or (between is None and same_recording(clock.trace, first.trace)))
-        ):
+        if between is None:
+            is_same = same_recording(clock.trace, first.trace)
+        else:
+            is_same = not between.by_user and all(between.at(ts) == ts for ts in clock.span)
+        if is_same:
             firsts[clock] = first
     return firsts
 
@@ -599,9 +575,8 @@ def _compared(
     pair = None if found is None else _of_steady_clocks(found, rough)
     accepted = pair is not None and is_accepted(pair.estimate, same_run=policy.same_run)
     if accepted and pair is not None and pair.clock_map.verdict is Verdict.UNVERIFIED:
-        pair = replace(
-            pair, clock_map=replace(pair.clock_map, verdict=Verdict.ASSUMED)
-        )  # the user states that it is one run
+        # the user states that it is one run
+        pair = replace(pair, clock_map=replace(pair.clock_map, verdict=Verdict.ASSUMED))
     warnings: Warnings = ()
     if rough is not None and (not accepted or rough.bound_ns is None):
         against, warnings = contradiction(a, b, rough, policy, found)
@@ -655,13 +630,13 @@ class _Relations:
 
     def between(self, clock: ClockInput, other: ClockInput) -> ClockMap | None:
         """Return the map from one clock to another; None unless both are related to trace time."""
-        clock_map, its_way = self.maps.get(clock.domain), self.maps.get(other.domain)
-        if clock_map is None or its_way is None:
+        clock_map, other_map = self.maps.get(clock.domain), self.maps.get(other.domain)
+        if clock_map is None or other_map is None:
             return None
-        if clock_map.two_hosts and its_way.two_hosts and clock.wall == other.wall:
+        if clock_map.two_hosts and other_map.two_hosts and clock.wall == other.wall:
             on_host = self._graph.maps_to(clock.wall)
-            clock_map, its_way = on_host.get(clock.domain, clock_map), on_host.get(other.domain, its_way)
-        return clock_map.then(its_way.inverse())
+            clock_map, other_map = on_host.get(clock.domain, clock_map), on_host.get(other.domain, other_map)
+        return clock_map.then(other_map.inverse())
 
 
 def without_drifts(pair: PairEstimate) -> PairEstimate:

@@ -27,7 +27,6 @@ _PPM = re.compile(r"\s*([+-]?\d{1,9}(?:\.\d{1,9})?)\s*(ppm|ppb)\s*")
 _ZONE = re.compile(r"([+-])(\d\d):?([0-5]\d)")
 _DATE = re.compile(r"\d{4}-\d\d-\d\d")
 _EVENT = re.compile(r':("(?:[^"\\]|\\.)*"|(?!").+)#([+-]?\d{1,9})\.(start|end)', re.DOTALL)
-_WITHIN = re.compile(r"(.*)~([^~]*)", re.DOTALL)
 _FORMS = {
     "--from": "FILE=FORMAT",
     "--offset": "FILE=TIME",
@@ -191,8 +190,7 @@ def input_named(name: str, paths: Sequence[str], option: str) -> int:
         return same[int(numbered[2]) - 1]
     indices = [index for known, index in _names(paths) if known == name]
     if not indices:
-        reason = _no_input(name, paths)
-        raise UsageError(f"{option}: {reason}", hint=f"the inputs: {listed(paths)}")
+        raise UsageError(f"{option}: {_no_input(name, paths)}", hint=f"the inputs: {listed(paths)}")
     return indices[0]
 
 
@@ -235,12 +233,9 @@ def parse_zone(text: str) -> str:
         return "UTC"
     match = _ZONE.fullmatch(text)
     if match is None or int(match[2]) > 14:
-        raise UsageError(
-            f"--tz: {text!r} is not an offset such as +02:00 or UTC",
-            hint="no zone is more than 14 hours from UTC"
-            if match
-            else "zone names are not supported: `date +%:z` prints the offset of the machine where it runs",
-        )
+        hint = "zone names are not supported: `date +%:z` prints the offset of the machine where it runs"
+        hint = "no zone is more than 14 hours from UTC" if match else hint
+        raise UsageError(f"--tz: {text!r} is not an offset such as +02:00 or UTC", hint=hint)
     return f"{match[1]}{match[2]}:{match[3]}"
 
 
@@ -263,7 +258,7 @@ def parse_date(text: str) -> date:
 
 
 def parse_anchor(text: str, paths: Sequence[str]) -> Anchor:
-    """Parse an anchor; the docstring of the module describes its forms.
+    """Parse an anchor, such as a.json@1.5s=b.log@2s~5us or a.json:conv#1.start=b.log:conv#-1.end.
 
     Raises:
         UsageError: it is malformed, names no input, or is ambiguous.
@@ -331,10 +326,8 @@ def _what_is_wrong_with(side: str, paths: Sequence[str]) -> tuple[str, str] | No
     if not kind:
         return f"no point follows {file!r}", f"expected {file}@TIME or {file}:NAME#1.start"
     if kind == "@":
-        return (
-            f"{point!r} is not a time with a unit, or is beyond 146 years",
-            "units are ns, us, ms, s, min, h, such as 1.5ms",
-        )
+        units = "units are ns, us, ms, s, min, h, such as 1.5ms"
+        return f"{point!r} is not a time with a unit, or is beyond 146 years", units
     name, dot, end = point.rpartition(".")
     if not dot or end not in ("start", "end"):
         named = f"{file}:{point.rpartition('#')[0] or point}#1"
@@ -346,11 +339,10 @@ def _what_is_wrong_with(side: str, paths: Sequence[str]) -> tuple[str, str] | No
 def _last_points(text: str, paths: Sequence[str]) -> Iterator[tuple[Point, int | None]]:
     """Yield the ways to read the text after the `=`, with the uncertainty if there is one."""
     yield from ((point, None) for point in _points(text, paths))
-    match = _WITHIN.fullmatch(text)
-    if match is not None:
-        within = _duration(match[2])
-        if within is not None and within >= 0:
-            yield from ((point, within) for point in _points(match[1], paths))
+    side, tilde, uncertainty = text.rpartition("~")
+    within = _duration(uncertainty) if tilde else None
+    if within is not None and within >= 0:
+        yield from ((point, within) for point in _points(side, paths))
 
 
 def _points(text: str, paths: Sequence[str]) -> list[Point]:
@@ -432,10 +424,9 @@ class NameMap:
     def __init__(self, extra: Mapping[str, Sequence[str]] | None = None) -> None:
         #: The classes of the user, with the patterns that they gave.
         self.extra = dict(extra or {})
+        names = {**self.extra, **CLASSES}
         #: The patterns of each class, those of the user first.
-        self._patterns = {
-            name: (*self.extra.get(name, ()), *CLASSES.get(name, ())) for name in {**self.extra, **CLASSES}
-        }
+        self._patterns = {name: (*self.extra.get(name, ()), *CLASSES.get(name, ())) for name in names}
 
     @cached_property
     def _class(self) -> re.Pattern[str]:
@@ -472,19 +463,16 @@ class NameMap:
                     f"{option}: no event has such a name",
                     hint="case does not matter, and * matches anything: convolution=*conv* matches all names with conv",
                 )
-            inputs = [
-                any(of_input) or kind in of_input_names
-                for *of_input, of_input_names in zip(*fitting, names, strict=True)
-            ]
-            joins = sum(inputs) > 1 and (len(patterns) > 1 or any(kind in of_input_names for of_input_names in names))
+            named = [kind in of_input for of_input in names]
+            inputs = [any(columns) for columns in zip(*fitting, named, strict=True)]
+            joins = sum(inputs) > 1 and (len(patterns) > 1 or any(named))
             if kind not in CLASSES and not joins:
                 hint = (
                     f"known classes are {listed(CLASSES)}; for other work, list the names in both files: "
                     f"{kind}=NAME_IN_ONE,NAME_IN_THE_OTHER"
                 )
-                raise UsageError(
-                    f"{option}: {kind} is not a known class, and its patterns relate no names of two files", hint=hint
-                )
+                text = f"{kind} is not a known class, and its patterns relate no names of two files"
+                raise UsageError(f"{option}: {text}", hint=hint)
 
 
 def parse_map(texts: Sequence[str]) -> dict[str, tuple[str, ...]]:

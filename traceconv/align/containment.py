@@ -18,7 +18,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from shlex import quote
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -29,7 +28,7 @@ from traceconv.align.constraints import NameMap
 from traceconv.align.estimate import Array, Events, Method, some_of, stated_outer
 from traceconv.align.features import nest_of, shared_work
 from traceconv.align.geometry import F64, spread_of
-from traceconv.align.inputs import ClockInput, Inputs, Placed
+from traceconv.align.inputs import ClockInput, Inputs, Placed, resolutions_ns
 from traceconv.align.matching import (
     CHANCE,
     LEAST_FITTING,
@@ -42,7 +41,7 @@ from traceconv.align.matching import (
     most_fitting,
     sticking_out,
 )
-from traceconv.align.wording import KEEP_CLOCKS, listed
+from traceconv.align.wording import KEEP_CLOCKS, listed, place_it
 from traceconv.model.clocks import ClockMap, Verdict
 from traceconv.model.columns import I64
 from traceconv.model.numbers import earlier_or_later
@@ -72,6 +71,8 @@ _STICKING_OUT_NS = 20_000
 _PARTS, _CALLS_OF_A_PART = 8, 24
 #: How far from the stated offset better ones are searched, ns: five times as far as logs were moved.
 _REACH_NS = 100_000_000
+
+_WHY = "a clock is wrong or was set in between, or the files are of two processes"
 
 # For `_belong_elsewhere`.
 #: Of the operators into which a move puts calls, the least share that hold no call otherwise, and how many times it is
@@ -104,13 +105,7 @@ class _Reason:
 
 
 def check_of_calls(traces: Sequence[Trace], alignment: Alignment, names: NameMap) -> Iterator[Check]:
-    """Yield a check of each log of a library, against the framework whose operators hold the most of its calls.
-
-    Args:
-        traces: the inputs.
-        alignment: the maps of their clocks to trace time.
-        names: which names mean the same work.
-    """
+    """Yield a check of each log of a library, against the framework whose operators hold the most of its calls."""
     sides = [
         ClockInput(index, clock, trace)
         for index, trace in enumerate(traces)
@@ -147,7 +142,7 @@ def _check_of_pair(outer: ClockInput, inner: ClockInput, alignment: Alignment, n
     check, reason = _check(_at_best(calls) if by_user else calls)
     if reason is None:
         return check
-    hint = f"place it by --anchor or --offset {quote(inner.name)}=TIME; --on-ambiguous best leaves it here and marks it"
+    hint = place_it(inner.name)
     if reason.move_ns is not None and not by_user:  # no --offset is right for a clock that was set in between
         moved = _calls(outer, inner, clock_map.then(ClockMap(reason.move_ns)), names, others)
         hint = KEEP_CLOCKS if moved is None or _check(moved)[1] is not None else hint
@@ -169,9 +164,8 @@ def _calls(outer: ClockInput, inner: ClockInput, clock_map: ClockMap, names: Nam
     if not len(could):
         return None
     some = some_of(could, _MOST_CALLS)
-    steps = sum(side.trace.clocks[side.clock].resolution_ns for side in (outer, inner))
     nest = nest_of(outer.trace, inner.trace, views)
-    within = clock_map.stated_bound_ns + steps + _STICKING_OUT_NS
+    within = clock_map.stated_bound_ns + resolutions_ns(outer, inner) + _STICKING_OUT_NS
     return _Calls(outer, inner, nest, operators, calls.take(some), rows[some], calls, within, others)
 
 
@@ -180,7 +174,7 @@ def _at_best(calls: _Calls) -> _Calls:
 
     A rough option must not hide the calls that fit at no offset that it allows. Unchanged if too few fit exactly.
     """
-    steps = sum(side.trace.clocks[side.clock].resolution_ns for side in (calls.outer, calls.inner))
+    steps = resolutions_ns(calls.outer, calls.inner)
     reach = calls.within - steps - _STICKING_OUT_NS
     if not _STICKING_OUT_NS < reach <= _REACH_NS:
         return calls
@@ -188,16 +182,12 @@ def _at_best(calls: _Calls) -> _Calls:
     fitting, move = most_fitting(calls.nest, some, reach)
     if fitting < LEAST_FITTING * len(some):
         return calls
-    moved = (replace(events, start=events.start + move) for events in (calls.calls, calls.log))
-    at_best = replace(calls, within=steps + 2 * _STICKING_OUT_NS)
-    return replace(at_best, calls=next(moved), log=next(moved))
+    moved, log = (replace(events, start=events.start + move) for events in (calls.calls, calls.log))
+    return replace(calls, calls=moved, log=log, within=steps + 2 * _STICKING_OUT_NS)
 
 
 def _in_windows(outer: ClockInput, inner: ClockInput, clock_map: ClockMap) -> tuple[ClockInput, ClockInput, Array]:
-    """Return two clocks with the slices of some windows of time, evenly spread, if either has too many slices.
-
-    The third result holds the rows of the slices that are left of the inner one.
-    """
+    """Return two clocks with some windows of time, if either has too many slices, and rows left of the inner one."""
     slices, calls = outer.trace.slices, inner.trace.slices
     if max(len(slices.ts), len(calls.ts)) <= _MOST_SLICES:
         return outer, inner, np.arange(len(calls.ts))
@@ -232,24 +222,12 @@ def _check(calls: _Calls) -> tuple[Check, _Reason | None]:
     calls, out = replace(calls, calls=calls.calls.take(some), rows=calls.rows[some]), out[some]
     beyond = out > calls.within
     reason = _contradiction(calls, beyond)
-    outside = int(np.count_nonzero(beyond))
+    outside, worst, after = int(np.count_nonzero(beyond)), int(np.argmax(out)), Breaches(0, 0)
     believed = 0 if reason is None else outside
-    check = Check(
-        Rule.CALL,
-        files,
-        len(out) - outside + believed,
-        _breaches(calls, out, beyond) if believed else Breaches(0, 0),
-        limit=Limit(calls.within),
-        beyond=believed,
-        alone=outside - believed,
-    )
-    return check, reason
-
-
-def _breaches(calls: _Calls, out: F64, beyond: Array) -> Breaches:
-    """Return the breaches of calls that lie in no operator of their kind."""
-    worst = int(np.argmax(out))
-    return Breaches(int(np.count_nonzero(beyond)), round(float(out[worst])), _place(calls, worst))
+    if believed:
+        after = Breaches(outside, round(float(out[worst])), _place(calls, worst))
+    checked, limit = len(out) - outside + believed, Limit(calls.within)
+    return Check(Rule.CALL, files, checked, after, limit=limit, beyond=believed, alone=outside - believed), reason
 
 
 def _of_telling_kinds(calls: _Calls, beyond: Array) -> Array:
@@ -299,7 +277,7 @@ def _may_be_of_others(calls: _Calls) -> Array:
     """
     if not len(calls.others):
         return np.zeros(len(calls.rows), bool)
-    begun = sticking_out(calls.nest, replace(calls.calls, dur=np.zeros_like(calls.calls.dur))) <= calls.within
+    begun = sticking_out(calls.nest, _starts(calls.calls)) <= calls.within
     return begun | np.isin(calls.rows, calls.others)
 
 
@@ -324,10 +302,9 @@ def _fits_elsewhere(calls: _Calls, beyond: Array, empty: F64) -> _Reason | None:
         fitting = round(share * len(part))
         if share >= LEAST_FITTING and outside > 2 * (len(part) - fitting) + CHANCE:
             where = f", from {_place(calls, int(part[0]))} on," if len(part) < count else ""
-            why = "a clock is wrong or was set in between, or the files are of two processes"
             text = (
                 f"with these clocks, only {len(part) - outside} of {len(part)} calls{where} lie in operators "
-                f"of {calls.outer.name}; {fitting} would if placed {earlier_or_later(move)}: {why}"
+                f"of {calls.outer.name}; {fitting} would if placed {earlier_or_later(move)}: {_WHY}"
             )
             return _Reason(Verdict.UNVERIFIED, text, move)
     return None
@@ -341,17 +318,13 @@ def _from_change(beyond: Array) -> tuple[Array, Array]:
 
 
 def _outside_of_all(calls: _Calls, beyond: Array, empty: F64) -> _Reason | None:
-    """Return a reason if operators hold no call while calls lie in none, though no offset is better.
-
-    The arguments are those of `_fits_elsewhere`.
-    """
+    """Return a reason if operators hold no call while calls lie in none, though no offset is better."""
     outside, without = int(np.count_nonzero(beyond)), _during(calls, empty, np.arange(len(beyond)))
     if min(outside, without) <= CHANCE:
         return None
-    why = "a clock is wrong or was set in between, or the files are of two processes"
     text = (
         f"with these clocks, {outside} of {len(beyond)} calls lie in no operator of {calls.outer.name}"
-        f"; {without} operators hold no call: {why}"
+        f"; {without} operators hold no call: {_WHY}"
     )
     return _Reason(Verdict.UNVERIFIED if 2 * outside > len(beyond) else Verdict.ASSUMED, text, None)
 
@@ -369,14 +342,11 @@ def _empty_at_an_end(calls: _Calls, operators: Events, holding: Array) -> _Reaso
     if empty <= CHANCE:
         return None
     verdict = Verdict.UNVERIFIED if 2 * empty > len(holds) else Verdict.ASSUMED
-    return _Reason(
-        verdict,
-        (
-            f"{empty} operators of {calls.outer.name} in a row hold no call while the log goes on: a "
-            "clock was set in between, lines are missing, or other code did their work"
-        ),
-        0,
+    text = (
+        f"{empty} operators of {calls.outer.name} in a row hold no call while the log goes on: a clock was set in "
+        "between, lines are missing, or other code did their work"
     )
+    return _Reason(verdict, text, 0)
 
 
 def _belong_elsewhere(calls: _Calls, operators: Events, holding: Array) -> _Reason | None:
@@ -438,16 +408,9 @@ _LEAST_OVERLAP = 0.1
 
 
 def with_others_apart(inputs: Inputs, placed: Placed, names: NameMap) -> Placed:
-    """Return the clocks with the rows of the calls of other processes, and a warning about each log that holds some.
-
-    Args:
-        inputs: the clocks.
-        placed: the clocks on trace time.
-        names: which names mean the same work.
-    """
-    sides = [
-        clock for clock in inputs.clocks if clock.key in placed.maps and clock.layer in (Layer.FRAMEWORK, Layer.LIBRARY)
-    ]
+    """Return the clocks with the rows of the calls of other processes, and a warning about each log that holds some."""
+    sides = [clock for clock in inputs.clocks if clock.key in placed.maps]
+    sides = [clock for clock in sides if clock.layer in (Layer.FRAMEWORK, Layer.LIBRARY)]
     others, warnings = dict(placed.others), list(placed.warnings)
     for inner in sides:
         outers = [outer for outer in sides if stated_outer(outer, inner) is outer and _is_telling(outer, inner, placed)]
@@ -456,15 +419,11 @@ def with_others_apart(inputs: Inputs, placed: Placed, names: NameMap) -> Placed:
             rows, checked = found
             files = tuple(outer.name for outer in outers)
             others[inner.index] = rows
-            warnings.append(
-                (
-                    inner.key,
-                    (
-                        f"{len(rows)} of {checked} calls are drawn apart, as of another process or thread: they do "
-                        f"not fit into operators of {listed(files, ' and ')}, or start during calls that fit better"
-                    ),
-                )
+            text = (
+                f"{len(rows)} of {checked} calls are drawn apart, as of another process or thread: they do not fit "
+                f"into operators of {listed(files, ' and ')}, or start during calls that fit better"
             )
+            warnings.append((inner.key, text))
     return replace(placed, others=others, warnings=warnings)
 
 
@@ -489,9 +448,8 @@ def _of_others(
 ) -> tuple[I64, int] | None:
     """Return the rows of the calls of others in a log, and the number of calls that were compared; None without any."""
     count = len(inner.trace.slices.ts)
-    compared, begun, inside = np.zeros(count, bool), np.zeros(count, bool), np.zeros(count, bool)
-    odd = np.full(count, np.inf)
-    threads = 0
+    compared, begun, inside = np.zeros((3, count), bool)
+    odd, threads = np.full(count, np.inf), 0
     for outer in outers:
         clock_map = _between(outer, inner, placed)
         views = shared_work(outer.trace, outer.clock, inner.trace, inner.clock, names)
@@ -501,8 +459,7 @@ def _of_others(
         start = (clock_map.apply(inner.trace.slices.ts[rows]) - operators.zero_ns).astype(np.float64)
         calls = replace(views[1].events, start=start, zero_ns=operators.zero_ns)
         nest = nest_of(outer.trace, inner.trace, views)
-        steps = sum(side.domain.resolution_ns for side in (outer, inner))
-        within = clock_map.stated_bound_ns + steps
+        within = clock_map.stated_bound_ns + resolutions_ns(outer, inner)
         out, late = (sticking_out(nest, events) for events in (_starts(calls), calls))
         compared[rows] |= could_match(operators, calls, UNMOVED) & np.isfinite(out)
         begun[rows] |= out <= within
@@ -512,9 +469,8 @@ def _of_others(
     ts, dur = inner.trace.slices.ts, inner.trace.slices.dur
     of_others = np.flatnonzero(compared & ~begun)
     whole, checked = np.flatnonzero(compared & inside), int(np.count_nonzero(compared))
-    if len(of_others) < max(_FEWEST, _LEAST_SHARE * checked):
-        return None
-    if np.count_nonzero(_begun_within(ts, dur, whole, of_others)) < _LEAST_OVERLAP * len(of_others):
+    few = len(of_others) < max(_FEWEST, _LEAST_SHARE * checked)
+    if few or np.count_nonzero(_begun_within(ts, dur, whole, of_others)) < _LEAST_OVERLAP * len(of_others):
         return None
     by_chance = compared & begun & ~inside & np.isfinite(odd) & (odd > _UNUSUAL)
     second = np.empty(0, np.int64)
@@ -529,12 +485,12 @@ def _starts(calls: Events) -> Events:
 
 
 def _oddness(operators: Events, calls: Events, within: float) -> F64:
-    """Return for each call how unusual its times are in its operator, in spreads of all starts.
-
-    Of a call that ends behind its operator only the start counts. inf if none holds its start.
-    """
-    matcher, both = Matcher(operators, calls), (_starts(calls), calls)
-    begun, whole = (Pairs.of(operators, one, matcher.part(one).holding(UNMOVED, within), UNMOVED) for one in both)
+    """Return how unusual the times of each call in its operator are, in spreads; ends count only if inside."""
+    matcher = Matcher(operators, calls)
+    begun, whole = (
+        Pairs.of(operators, events, matcher.part(events).holding(UNMOVED, within), UNMOVED)
+        for events in (_starts(calls), calls)
+    )
     odd, spread = np.full(len(calls), np.inf), max(spread_of(begun.begin), within)
     odd[begun.b] = np.abs(begun.begin) / spread
     odd[whole.b] = np.maximum(np.abs(whole.begin), np.abs(whole.end)) / spread

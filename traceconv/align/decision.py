@@ -208,10 +208,7 @@ class _Network:
         return found
 
     def _residuals(self, rows: Sequence[int], tree: dict[int, _Reached]) -> tuple[F64, F64, int]:
-        """Return the residuals of some edges at both ends of their spans, and the times of these ends.
-
-        A residual is the time of the reference by way of clock b, less that by way of clock a, ns.
-        """
+        """Return the residuals of some edges at both ends (by clock b less by a, ns), and the times of these."""
         edges = [self.edges[row] for row in rows]
         by_a = [[tree[edge.a].clock_map.at(ts) for ts in edge.span] for edge in edges]
         by_b = [[tree[edge.b].clock_map.at(edge.clock_map.at(ts)) for ts in edge.span] for edge in edges]
@@ -250,10 +247,8 @@ class _Network:
 
     def single_explanation(self, rows: Sequence[int], on_loops: set[int]) -> int | None:
         """Return the only edge without which all others agree; None if there are several, none, or it is exact."""
-        tried = sorted(
-            (self.fit([other for other in rows if other != row]).chi2, row) for row in rows if row in on_loops
-        )
-        (best, culprit), *others = tried
+        tried = ((self.fit([other for other in rows if other != row]).chi2, row) for row in rows if row in on_loops)
+        (best, culprit), *others = sorted(tried)
         limit = _limit(len(rows) - 1, len(rows) - len(self.tree(rows)))
         alone = not others or others[0][0] - best > LEAST_LEAD
         return culprit if alone and best <= limit and not self.edges[culprit].exact else None
@@ -274,21 +269,17 @@ class _Network:
         clocks = (*reversed(first.clocks[shared:]), *second.clocks[shared + 1 :], edge.a)
         middle = (edge.span[0] + edge.span[1]) // 2
         apart = second.clock_map.at(edge.clock_map.at(middle)) - first.clock_map.at(middle)
-        its_edges = [self.edges[number] for number in edges]
-        bound = sum(
-            round(side.bound) if side.clock_map.bound_ns is None else side.clock_map.bound_ns for side in its_edges
-        )
-        return Loop(edges, clocks, apart, bound, all(side.clock_map.bound_ns is not None for side in its_edges))
+        sides = [self.edges[number] for number in edges]
+        known = [side.clock_map.bound_ns for side in sides]
+        bound = sum(round(side.bound) if stated is None else stated for side, stated in zip(sides, known, strict=True))
+        return Loop(edges, clocks, apart, bound, None not in known)
 
     def placed(self, rows: Sequence[int], fit: _Fit) -> dict[int, ClockMap]:
         """Return the maps along the best paths, corrected."""
         tree = self.tree(rows)
-        return {
-            node: self._corrected(node, reached.clock_map, rows, tree, fit)
-            if fit.offset.get(node)
-            else reached.clock_map
-            for node, reached in tree.items()
-        }
+        maps = {node: reached.clock_map for node, reached in tree.items()}
+        moved = [node for node in tree if fit.offset.get(node)]
+        return maps | {node: self._corrected(node, maps[node], rows, tree, fit) for node in moved}
 
     def _corrected(
         self, node: int, clock_map: ClockMap, rows: Sequence[int], tree: dict[int, _Reached], fit: _Fit
@@ -508,10 +499,8 @@ def _inconsistent(
     files = tuple(dict.fromkeys(name for name, at in zip(names, loop.clocks, strict=True) if at < len(clocks)))
     return InconsistentClocks(
         f"the clocks of {listed(files)} contradict each other: {_comes_back(loop, names)}",
-        hint=(
-            "one of these relations is wrong, but it is not clear which: leave a file out, or place one "
-            f"by --offset {PurePath(files[-1]).name}=TIME"
-        ),
+        hint="one of these relations is wrong, but it is not clear which: leave a file out, or place one by --offset "
+        f"{PurePath(files[-1]).name}=TIME",
         pairs=pairs,
     )
 

@@ -115,7 +115,7 @@ def skews_of(inputs: Inputs) -> list[dict[int, Mapping[int, DeviceSkew]]]:
     for index, trace in enumerate(inputs.traces):
         marks, texts = trace.sources[0].marks.launches, set(trace.strings)
         has_both = marks is not None and not texts.isdisjoint(marks.calls) and not texts.isdisjoint(marks.work)
-        found.append({clock.clock: skews(trace, clock.clock) for clock in inputs.of(index)} if has_both else {})
+        found.append({clock.clock: skews(trace, clock.clock) for clock in inputs.clocks_of(index)} if has_both else {})
     return found
 
 

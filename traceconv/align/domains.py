@@ -100,8 +100,8 @@ def spans(trace: Trace) -> dict[int, tuple[int, int]]:
             clocks, starts = clock_of_track[table.track[rows]], table.ts[rows]
             ends = starts + table.dur[rows] if name == "slices" else starts
             for clock in occurring(clocks):
-                on_it = clocks == clock
-                first, last = int(np.min(starts[on_it])), int(np.max(ends[on_it]))
+                here = clocks == clock
+                first, last = int(np.min(starts[here])), int(np.max(ends[here]))
                 before = spans_of_clocks.get(clock, (first, last))
                 spans_of_clocks[clock] = min(first, before[0]), max(last, before[1])
     return dict(sorted(spans_of_clocks.items()))
@@ -123,10 +123,8 @@ def is_definition(snap: ClockSnapshot) -> bool:
 
 def base_of(trace: Trace, domain: ClockDomain) -> ClockSnapshot | None:
     """Return the snapshot by which a file states the zero of a clock as a wall-clock time; None if there is none."""
-    definitions = (
-        snap for snap in trace.snapshots if snap.clock == domain and not snap.assumed and is_definition(snap)
-    )
-    return next((snap for snap in definitions if snap.other.is_wall_clock), None)
+    stated = (snap for snap in trace.snapshots if snap.clock == domain and not snap.assumed)
+    return next((snap for snap in stated if is_definition(snap) and snap.other.is_wall_clock), None)
 
 
 def against_clock(
@@ -204,10 +202,7 @@ def with_wall_clocks_of_hosts(
     several = len({host for host in hosts if host}) > 1 or (unnamed and len({*ranks} - {None}) > 1)
     if constraints.same_machine or not several:
         return list(traces), [REALTIME] * len(traces)
-    walls = [
-        REALTIME.owned_by(host or _unnamed(index, trace))
-        for index, (trace, host) in enumerate(zip(traces, hosts, strict=True))
-    ]
+    walls = [REALTIME.owned_by(hosts[index] or _unnamed(index, trace)) for index, trace in enumerate(traces)]
     return [_with_wall_clock(trace, wall) for trace, wall in zip(traces, walls, strict=True)], walls
 
 
@@ -237,12 +232,10 @@ class _Boot(Struct, frozen=True):
         """Return whether two boots are one; None if nothing tells."""
         if self.id and other.id:
             return self.id == other.id
-        common = [(self.times[name], other.times[name]) for name in self.times.keys() & other.times.keys()]
+        common = [(*self.times[name], *other.times[name]) for name in self.times.keys() & other.times.keys()]
         if not common:
             return None
-        return all(
-            abs(zero - begin) <= _SET_NS + SLEW_DRIFT * abs(read - then) for (zero, read), (begin, then) in common
-        )
+        return all(abs(zero - begin) <= _SET_NS + SLEW_DRIFT * abs(read - then) for zero, read, begin, then in common)
 
 
 def with_clocks_of_boots(traces: Sequence[Trace]) -> tuple[list[Trace], dict[int, list[str]], dict[int, str]]:
@@ -254,9 +247,9 @@ def with_clocks_of_boots(traces: Sequence[Trace]) -> tuple[list[Trace], dict[int
     with_boots, notes, named = list(traces), defaultdict[int, list[str]](list), dict[int, str]()
     for machine, told in _boots(traces).items():
         same = {pair: told[pair[0]].is_same(told[pair[1]]) for pair in combinations(sorted(told), 2)}
-        if all(is_one is not False for is_one in same.values()):
+        if all(is_same is not False for is_same in same.values()):
             continue
-        boots = _together(sorted(told), [pair for pair, is_one in same.items() if is_one])
+        boots = _together(sorted(told), [pair for pair, is_same in same.items() if is_same])
         if len(boots) == 1:
             continue
         boots.sort(key=lambda boot: _began([told[index] for index in boot]))
@@ -318,8 +311,8 @@ def _of_boot(trace: Trace, machine: str, boot: str) -> Trace:
     """Return the trace with all clocks of the machine, except the wall clock, marked as those of a boot."""
 
     def named(domain: ClockDomain) -> ClockDomain:
-        is_its = domain.machine == machine and not domain.owner and not domain.is_wall_clock
-        return replace(domain, machine=boot) if is_its else domain
+        is_of_machine = domain.machine == machine and not domain.owner and not domain.is_wall_clock
+        return replace(domain, machine=boot) if is_of_machine else domain
 
     return with_domains(trace, named)
 

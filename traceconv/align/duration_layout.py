@@ -48,6 +48,9 @@ from traceconv.model.trace import Trace
 from traceconv.model.track_table import NO_TRACK, Track, TrackId, TrackKind, Tracks
 
 _SYNTHETIC = " (synthetic)"
+_NOT_KNOWN = (
+    "Slices before the first and after the last match. Their order and durations are real, their times are not known."
+)
 
 
 # -- the slices of one track ------------------------------------------------------------------------------------------
@@ -70,7 +73,6 @@ class Layout:
         ts, dur: start and duration, ns, in the order of the slices.
         place: a Place for each slice.
         parent: the row of the parent, -1 for none.
-        shortened: whether each slice was shortened.
     """
 
     ts: I64
@@ -120,10 +122,7 @@ def lay_inside(dur: I64, pairs: tuple[Array, Array], parent_ts: I64, parent_dur:
 
 
 def _segments(count: int, rows: I64, starts: I64) -> I64:
-    """Return the number of the segment of the track that each slice is in.
-
-    Inside parent g it is 2 g + 1, before it 2 g, after it 2 g + 2.
-    """
+    """Return the segment of the track for each slice: 2 g + 1 inside parent g, 2 g before it, 2 g + 2 after it."""
     group = np.cumsum(np.diff(starts, prepend=starts[0] - 1) != 0) - 1
     passed = np.searchsorted(rows, np.arange(count), "right")
     latest = np.where(passed > 0, group[np.maximum(passed - 1, 0)], -1)
@@ -135,22 +134,17 @@ def _segments(count: int, rows: I64, starts: I64) -> I64:
 
 def _rooms(kinds: I64, total: I64, starts: I64, ends: I64) -> tuple[I64, I64]:
     """Return the start and the end of the interval for the slices of each segment, ns."""
-    low, high = np.empty(len(kinds), np.int64), np.empty(len(kinds), np.int64)
+    low, high = np.zeros((2, len(kinds)), np.int64)
     inside = np.flatnonzero(kinds % 2 == 1)
     limit = np.minimum(ends, np.append(starts[1:], ends[-1]))
     low[inside] = starts + np.maximum(0, limit - starts - total[inside]) // 2
     high[inside] = np.minimum(limit, low[inside] + total[inside])
-    for part in np.flatnonzero(kinds % 2 == 0).tolist():
-        if kinds[part] == 0:
-            high[part] = low[part + 1]
-            low[part] = high[part] - total[part]
-        elif part + 1 == len(kinds):
-            low[part] = high[part - 1]
-            high[part] = low[part] + total[part]
-        else:
-            begins, space = high[part - 1], low[part + 1] - high[part - 1]
-            low[part] = begins + max(0, space - total[part]) // 2
-            high[part] = low[part] + min(space, total[part])
+    gaps = np.flatnonzero(kinds % 2 == 0)
+    following = low[np.minimum(gaps + 1, len(kinds) - 1)]
+    begin = np.where(gaps > 0, high[gaps - 1], following - total[gaps])
+    space = np.where(gaps + 1 < len(kinds), following - begin, total[gaps])
+    low[gaps] = begin + np.maximum(0, space - total[gaps]) // 2
+    high[gaps] = low[gaps] + np.minimum(space, total[gaps])
     return low, high
 
 
@@ -182,17 +176,14 @@ def placed_args(laid: Layout, dur: I64, parent_names: list[str]) -> list[dict[st
     """Return the args of each slice about its position: {"placed": ...}, and its real duration if it was shortened.
 
     Args:
-        laid: the positions of the slices.
-        dur: their real durations, ns.
+        dur: the real durations, ns.
         parent_names: the name of each parent, by row.
     """
-    inside = [f"inside {name}" for name in parent_names]
     args: list[dict[str, object]] = []
     columns = laid.place.tolist(), laid.parent.tolist(), laid.shortened.tolist(), dur.tolist()
     for place, parent, short, real in zip(*columns, strict=True):
-        text = inside[parent] if place == Place.INSIDE else _WORDS[Place(place)]
-        cut = f"{text}, shortened" if short else ""
-        args.append({"placed": cut, "real_dur_ns": real} if short else {"placed": text})
+        text = f"inside {parent_names[parent]}" if place == Place.INSIDE else _WORDS[Place(place)]
+        args.append({"placed": f"{text}, shortened", "real_dur_ns": real} if short else {"placed": text})
     return args
 
 
@@ -220,8 +211,6 @@ class Placement:
 
     Attributes:
         host: the number of the other input.
-        sequences: the slices that are laid.
-        matches: the number of matched slices.
         note: the numbers of slices by kind of position, for the receipt.
     """
 
@@ -232,18 +221,14 @@ class Placement:
 
     def parents(self) -> Array:
         """Return the rows of the host that contain slices of the log."""
-        parents: Array = np.unique(
-            np.concatenate([sequence.parents[sequence.parents >= 0] for sequence in self.sequences])
-        )
-        return parents
+        parents: Array = np.unique(np.concatenate([sequence.parents for sequence in self.sequences]))
+        return parents[parents >= 0]
 
 
 def placement_in(host: Trace, number: int, guest: Trace, clock: int, pairs: tuple[Array, Array]) -> Placement | None:
-    """Return the position of a log in another input; None if the order of the matched slices is not known.
+    """Return the position of a log in a host of a number; None if the order of the matched slices is not known.
 
     Args:
-        host: the other input.
-        number: the number of the host.
         guest, clock: the log, and the number of its clock without times.
         pairs: matched rows of the slices of host and guest.
     """
@@ -253,10 +238,7 @@ def placement_in(host: Trace, number: int, guest: Trace, clock: int, pairs: tupl
     if not sequences:
         return None
     return Placement(
-        number,
-        sequences,
-        int(sum((sequence.parents >= 0).sum() for sequence in sequences)),
-        _note(guest, host, sequences),
+        number, sequences, int(sum((order.parents >= 0).sum() for order in sequences)), _note(guest, host, sequences)
     )
 
 
@@ -294,11 +276,9 @@ def _leaves(trace: Trace, roots: Array) -> Array | None:
     end = slices.ts + slices.dur
     long = rows[slices.dur[rows] > 0]
     long = long[np.lexsort((-end[long], slices.ts[long], root[long]))]
-    earlier, following = long[:-1], long[1:]
-    holds = (
-        (root[earlier] == root[following]) & (slices.ts[following] < end[earlier]) & (end[following] <= end[earlier])
-    )
-    rows = np.setdiff1d(rows, earlier[holds])
+    first, second = long[:-1], long[1:]
+    holds = (root[first] == root[second]) & (slices.ts[second] < end[first]) & (end[second] <= end[first])
+    rows = np.setdiff1d(rows, first[holds])
     rows = rows[np.lexsort((slices.origin[rows], slices.ts[rows], root[rows]))]
     same = root[rows][1:] == root[rows][:-1]
     if not len(rows) or (same & (slices.ts[rows][1:] < end[rows][:-1])).any():
@@ -328,38 +308,29 @@ def _note(guest: Trace, host: Trace, sequences: tuple[Order, ...]) -> str:
     place = np.concatenate([layout.place for layout in layouts])
     inside, between = int((place == Place.INSIDE).sum()), int((place == Place.BETWEEN).sum())
     apart = len(place) - inside - between
-    uncertainty: str = ""
+    uncertainty = ""
     if inside:
-        half, nearly_all = np.quantile(
-            np.concatenate([_room(*sequence, host) for sequence in laid]), (0.5, 0.95)
-        ).tolist()
+        rooms = [_room(layout, parents, host) for layout, parents in laid]
+        half, nearly_all = np.quantile(np.concatenate(rooms), (0.5, 0.95)).tolist()
         uncertainty = (
             f" (if the matches are right, half of them within ±{format_short(half)}, 19 of 20 within ±"
             f"{format_short(nearly_all)})"
         )
     words = [
-        (
-            f"{inside} of {len(place)} slices lie inside the slices of {host.sources[0].name} that they "
-            f"match{uncertainty}"
-        )
+        f"{inside} of {len(place)} slices lie inside the slices of {host.sources[0].name} that they match{uncertainty}"
     ]
     if between:
         words.append(f"{between} without a match are laid in order between their neighbours")
     if apart:
-        rows = np.concatenate(
-            [sequence.rows[_is_apart(layout)] for sequence, layout in zip(sequences, layouts, strict=True)]
-        )
-        names = [_apart_name(guest.tracks[number]) for number in np.unique(guest.slices.track[rows]).tolist()]
-        tracks = [f"{name!r}" for name in names]
+        rows = np.concatenate([order.rows[_is_apart(laid)] for order, laid in zip(sequences, layouts, strict=True)])
+        numbers = np.unique(guest.slices.track[rows]).tolist()
+        tracks = [repr(_apart_name(guest.tracks[number])) for number in numbers]
         words.append(f"{apart} before the first or after the last match are laid in order on {listed(tracks, ' and ')}")
     return listed(words)
 
 
 def _room(layout: Layout, parents: Array, host: Trace) -> Array:
-    """Return how far each slice inside a parent may be from its true position, ns.
-
-    It may be anywhere in its parent.
-    """
+    """Return how far each slice inside a parent may be from its true position, ns: anywhere in the parent."""
     rows = np.flatnonzero(layout.place == Place.INSIDE)
     holder = parents[layout.parent[rows]]
     begin, end = host.slices.ts[holder], host.slices.ts[holder] + host.slices.dur[holder]
@@ -373,14 +344,8 @@ def _is_apart(layout: Layout) -> Array:
 
 
 def laid_inside(guest: Trace, host: Trace, placement: Placement) -> Trace:
-    """Return the log laid along the slices of its host; all tracks keep their numbers, also emptied ones.
-
-    Args:
-        guest, host: the two traces, on trace time.
-        placement: the matched slices.
-    """
+    """Return the log laid along the slices of its host, both on trace time; also emptied tracks keep their numbers."""
     added_args: dict[int, AnyArgs] = {}
-    around = "around the events inside"
     times = {name: table.ts.copy() for name, table in guest.timed_tables()}
     apart = {name: np.zeros(len(ts), bool) for name, ts in times.items()}
     dur = guest.slices.dur.copy()
@@ -391,8 +356,8 @@ def laid_inside(guest: Trace, host: Trace, placement: Placement) -> Trace:
             if name == "slices":
                 dur[rows] = end - begin
         names = [host.strings[name] for name in host.slices.name[wanted].tolist()]
-        rows_around = np.flatnonzero(sequence.tracks[guest.slices.track] >= 0).tolist()
-        added_args |= {row: {"placed": around} for row in rows_around}
+        around = np.flatnonzero(sequence.tracks[guest.slices.track] >= 0).tolist()
+        added_args |= {row: {"placed": "around the events inside"} for row in around}
         rows = sequence.rows
         added_args |= dict(zip(rows.tolist(), placed_args(layout, guest.slices.dur[rows], names), strict=True))
     moved: dict[str, Any] = {name: replace(table, ts=times[name]) for name, table in guest.timed_tables()}
@@ -403,29 +368,28 @@ def laid_inside(guest: Trace, host: Trace, placement: Placement) -> Trace:
 
 def _moves(guest: Trace, sequence: Order, layout: Layout) -> Iterator[tuple[str, Array, I64, I64, Array]]:
     """Yield the new times of a sequence, and of the other events on its tracks, which keep their place in the order."""
-    slices = guest.slices
-    root = sequence.tracks[slices.track[sequence.rows]]
-    known = np.flatnonzero(~_is_apart(layout))
+    slices, rows_laid = guest.slices, sequence.rows
+    root, is_apart = sequence.tracks[slices.track[rows_laid]], _is_apart(layout)
+    known = np.flatnonzero(~is_apart)
     first, last = int(layout.ts[known[0]]), int(layout.ts[known[-1]] + layout.dur[known[-1]])
     for name, table in guest.timed_tables():
         for number in np.unique(root).tolist():
             rows = np.flatnonzero(sequence.tracks[table.track] == number)
-            is_on_track = root == number
-            before = slices.ts[sequence.rows[is_on_track]], slices.dur[sequence.rows[is_on_track]]
-            after = layout.ts[is_on_track], layout.dur[is_on_track]
+            laid = root == number
+            before = slices.ts[rows_laid[laid]], slices.dur[rows_laid[laid]]
+            after = layout.ts[laid], layout.dur[laid]
             start = _carried(table.ts[rows], before, after, begins=name == "slices")
             end = start
             if name == "slices":
                 end = np.maximum(start, _carried(table.ts[rows] + table.dur[rows], before, after, begins=False))
             yield name, rows, start, end, (end <= first) | (start >= last)
-    yield "slices", sequence.rows, layout.ts, layout.ts + layout.dur, _is_apart(layout)
+    yield "slices", rows_laid, layout.ts, layout.ts + layout.dur, is_apart
 
 
 def _carried(ts: I64, before: tuple[I64, I64], after: tuple[I64, I64], *, begins: bool) -> I64:
     """Return times of a log, moved like the slices around them."""
     start, dur = before
-    at = np.searchsorted(start, ts, "right" if begins else "left") - 1
-    at = np.maximum(at, 0)
+    at = np.maximum(np.searchsorted(start, ts, "right" if begins else "left") - 1, 0)
     into = np.clip(ts - start[at], 0, dur[at])
     share = after[1][at] / np.maximum(dur[at], 1)
     carried: I64 = after[0][at] + np.minimum(np.round(into * share).astype(np.int64), after[1][at])
@@ -447,16 +411,7 @@ def _set_apart(trace: Trace, apart: dict[str, Array]) -> Trace:
     for number in sorted(wanted):
         track = tracks[number]
         kind = track.kind if track.kind is TrackKind.COUNTER else TrackKind.TRACK
-        words = "\n".join(
-            filter(
-                None,
-                (
-                    "Slices before the first and after the last match. Their order and durations are real, their "
-                    "times are not known.",
-                    track.description,
-                ),
-            )
-        )
+        words = "\n".join(filter(None, (_NOT_KNOWN, track.description)))
         goes_to[number] = len(tracks)
         name = _apart_name(track)
         tracks.append(replace(track, kind=kind, name=name, tid=None, lane_of=TrackId(NO_TRACK), description=words))
@@ -479,12 +434,10 @@ def with_durations(inputs: Inputs, placed: Placed, policy: Policy) -> Placed:
     maps, pairs, warnings = dict(placed.maps), list(placed.pairs), list(placed.warnings)
     placements: dict[int, Placement] = {}
     for index in range(len(inputs.traces)):
-        alone = [clock for clock in inputs.of(index) if clock.domain.run is Run.NONE]
+        alone = [clock for clock in inputs.clocks_of(index) if clock.domain.run is Run.NONE]
         if not alone or is_related(inputs, placed.maps, index):
             continue
-        around = {
-            clock: clock_map for clock, clock_map in hosts.items() if not of_other_pids(alone[0], clock, inputs.clocks)
-        }
+        around = {host: way for host, way in hosts.items() if not of_other_pids(alone[0], host, inputs.clocks)}
         tried = _tried(alone[0], around, policy.names, same_run=policy.same_run)
         best, placement = _best(tried)
         accepted = best is not None and is_accepted(best.estimate, same_run=policy.same_run)
@@ -496,10 +449,7 @@ def with_durations(inputs: Inputs, placed: Placed, policy: Policy) -> Placed:
             texts = [] if accepted else [taken_as_best(best, best.b)]
             tried = [replace(pair, taken=pair is best) for pair in tried]
         elif policy.on_ambiguous == "separate" and hosts:
-            clock_map, texts = (
-                beside(min(host_map.at(host.span[0]) for host, host_map in hosts.items())),
-                [not_aligned(tried)],
-            )
+            clock_map, texts = beside(min(way.at(host.span[0]) for host, way in hosts.items())), [not_aligned(tried)]
         else:
             pairs += tried
             continue
@@ -522,10 +472,7 @@ def _best(tried: Sequence[PairEstimate]) -> tuple[PairEstimate | None, Placement
 
 
 def _shared_slices(traces: Sequence[Trace], placements: Mapping[int, Placement], maps: Maps) -> Warnings:
-    """Return a warning for each two logs of one tool that lie in the same slices.
-
-    A tool prints each event once, so one of the two logs is of another run.
-    """
+    """Return a warning for each two logs of one tool in the same slices: it prints each event once."""
     warnings: list[tuple[Key, str]] = []
     for first, second in combinations(placements, 2):
         parents = placements[first].parents(), placements[second].parents()
@@ -545,10 +492,7 @@ def _shared_slices(traces: Sequence[Trace], placements: Mapping[int, Placement],
 def _tried(
     guest: ClockInput, hosts: Mapping[ClockInput, ClockMap], names: NameMap, *, same_run: bool
 ) -> list[PairEstimate]:
-    """Return the estimates by durations for an input without times and each possible host, the best one first.
-
-    Estimates that are accepted for several hosts are made ambiguous, unless they agree.
-    """
+    """Return the estimates of a log by each host, best first; accepted ones are ambiguous unless they agree."""
     pairs: list[PairEstimate] = []
     for host in hosts:
         views = shared_work(host.trace, host.clock, guest.trace, guest.clock, names)
@@ -556,12 +500,10 @@ def _tried(
             continue
         outer, inner = views
         estimate = align_durations(outer.events, inner.events)
-        rows = None
-        if estimate.pairs is not None:
-            rows = (outer.rows[estimate.pairs[0]], inner.rows[estimate.pairs[1]])
-        clock_map = ClockMap(
-            steps=(Step("durations of the same work", Provenance.ESTIMATED),), verdict=estimate.verdict
-        )
+        matched = estimate.pairs
+        rows = None if matched is None else (outer.rows[matched[0]], inner.rows[matched[1]])
+        step = Step("durations of the same work", Provenance.ESTIMATED)
+        clock_map = ClockMap(steps=(step,), verdict=estimate.verdict)
         zeros = outer.events.zero_ns, inner.events.zero_ns
         pairs.append(PairEstimate(host, guest, estimate, *zeros, clock_map, rows=rows))
     pairs.sort(key=lambda pair: (pair.estimate.verdict.badness, -pair.estimate.margin))
@@ -592,12 +534,11 @@ def _is_rival(other: PairEstimate, best: PairEstimate, hosts: Mapping[ClockInput
         return False
     if best.rows is None or other.rows is None:
         return True
-    _, of_best, of_other = np.intersect1d(best.rows[1], other.rows[1], return_indices=True)
-    seen = some_of(np.arange(len(of_best)), _LOOKED_AT)
-    overlapping = 0
-    for row, its_row in zip(best.rows[0][of_best[seen]].tolist(), other.rows[0][of_other[seen]].tolist(), strict=True):
-        (start, end), (its_start, its_end) = _interval(best.a, row, hosts), _interval(other.a, its_row, hosts)
-        overlapping += start <= its_end and its_start <= end
+    _, at, at_other = np.intersect1d(best.rows[1], other.rows[1], return_indices=True)
+    seen = some_of(np.arange(len(at)), _LOOKED_AT)
+    rows = zip(best.rows[0][at[seen]].tolist(), other.rows[0][at_other[seen]].tolist(), strict=True)
+    spans = ((_interval(best.a, row, hosts), _interval(other.a, other_row, hosts)) for row, other_row in rows)
+    overlapping = sum(first[0] <= second[1] and second[0] <= first[1] for first, second in spans)
     return 2 * overlapping <= len(seen)
 
 

@@ -132,10 +132,7 @@ def can_agree(entered: F64, left: F64) -> bool:
 
 
 def _shortest(most: F64) -> tuple[F64, list[tuple[int, int, int]]]:
-    """Return the lengths of the shortest paths from each host to the first one, at each instant.
-
-    The second result are the steps of a loop of negative length: instant, host, other host; empty without one.
-    """
+    """Return the shortest paths to the first host by instant, and the steps of a loop of negative length, if any."""
     instants, hosts = most.shape[:2]
     length = np.full((instants, hosts), np.inf)
     length[:, 0] = 0
@@ -448,9 +445,8 @@ def _places(between: F64, other_between: F64, kinds: I64) -> I64:
     found: list[tuple[int, float]] = []
     for number in range(1, most + 1):
         if len(found) < _MOST_COMPARED and np.array_equal(kinds[number:], kinds[:-number]):
-            found.append(
-                (number, sum(median(np.abs(times[number:] - times[:-number])) for times in (between, other_between)))
-            )
+            off = sum(median(np.abs(times[number:] - times[:-number])) for times in (between, other_between))
+            found.append((number, off))
     if not found:
         return _numbered(kinds)
     best = min(off for _, off in found)

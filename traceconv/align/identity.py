@@ -25,7 +25,6 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 from msgspec import Struct
 
 from traceconv.align.domains import Basis, Machine, clocks_of_tracks
@@ -168,10 +167,10 @@ class Together(Struct, frozen=True):
         """Return a line for each file that joined a process, and for each result that stays apart."""
         same: dict[object, list[Identity]] = defaultdict(list)
         for number, found in enumerate(self.identities):
-            # the reason holds for all processes of these inputs
-            of_files = found.why in (Why.MACHINES, Why.RANKS, Why.TWICE)
             if found.why is not Why.UNSAID:
-                same[found.why, tuple(seen.input for seen in found.tracks), 0 if of_files else number].append(found)
+                # these reasons hold for all processes of the inputs
+                shared = found.why in (Why.MACHINES, Why.RANKS, Why.TWICE)
+                same[found.why, tuple(seen.input for seen in found.tracks), 0 if shared else number].append(found)
         return [_words(self.recordings, identities) for identities in same.values()]
 
     def as_json(self) -> list[dict[str, Any]]:
@@ -185,9 +184,7 @@ def viewed(traces: Sequence[Trace], alignment: Alignment) -> View:
     Args:
         alignment: the maps of their clocks to trace time; inputs that are placed by a guess only are left out.
     """
-    view = View(
-        [Recording(trace.sources[0], machine) for trace, machine in zip(traces, alignment.machines, strict=True)]
-    )
+    view = View([Recording(trace.sources[0], alignment.machines[index]) for index, trace in enumerate(traces)])
     for index, (trace, maps) in enumerate(zip(traces, alignment.maps, strict=True)):
         if any(clock_map.verdict.refused for clock_map in maps.values()):
             continue
@@ -217,19 +214,12 @@ def _shown(
         track = trace.tracks[number]
         if track.lane_of == NO_TRACK:
             is_process = track.kind is TrackKind.PROCESS
-            number_there = track.pid if is_process else track.tid
-            span = int(firsts[number]), int(lasts[number])
-            yield (
-                track,
-                Seen(index, number, span, number_there, is_process, frozenset(tids[number]), track.name, inside),
-            )
+            stated, span = track.pid if is_process else track.tid, (int(firsts[number]), int(lasts[number]))
+            yield track, Seen(index, number, span, stated, is_process, frozenset(tids[number]), track.name, inside)
 
 
 def _around(host: Trace, placement: Placement) -> tuple[int, int] | None:
-    """Return the process, by input and track, whose slices contain those of a log.
-
-    Return None if there is none or more than one.
-    """
+    """Return the process, by input and track, whose slices contain those of a log; None unless it is one process."""
     around = set()
     for number in np.unique(host.slices.track[placement.parents()]).tolist():
         while host.tracks[number].parent != NO_TRACK:
@@ -240,10 +230,7 @@ def _around(host: Trace, placement: Placement) -> tuple[int, int] | None:
 
 
 def _spans(trace: Trace, maps: Mapping[int, ClockMap]) -> tuple[I64, I64]:
-    """Return the first and last time (ns) of the events on each track and its descendants; without any, reversed.
-
-    Totals count only if there are no other events.
-    """
+    """Return the first and last time (ns) on each track and below, of totals if alone; without any, reversed."""
     firsts, lasts = trace.extents()
     clocks, has_events = clocks_of_tracks(trace), firsts <= lasts
     is_timed = np.zeros(len(firsts), bool)
@@ -251,14 +238,12 @@ def _spans(trace: Trace, maps: Mapping[int, ClockMap]) -> tuple[I64, I64]:
         on_clock = has_events & (clocks == clock)
         firsts[on_clock], lasts[on_clock] = maps[clock].apply(firsts[on_clock]), maps[clock].apply(lasts[on_clock])
         is_timed[on_clock] = trace.clocks[clock].run is not Run.TOTALS
-    totals = _around_children(trace, *_only(has_events & ~is_timed, firsts, lasts))
-    timed = _around_children(trace, *_only(is_timed, firsts, lasts))
+    totals, timed = (
+        _around_children(trace, np.where(rows, firsts, FOREVER), np.where(rows, lasts, EVER))
+        for rows in (has_events & ~is_timed, is_timed)
+    )
     known = timed[0] <= timed[1]
     return np.where(known, timed[0], totals[0]), np.where(known, timed[1], totals[1])
-
-
-def _only(counted: npt.NDArray[np.bool_], firsts: I64, lasts: I64) -> tuple[I64, I64]:
-    return np.where(counted, firsts, FOREVER), np.where(counted, lasts, EVER)
 
 
 def _around_children(trace: Trace, firsts: I64, lasts: I64) -> tuple[I64, I64]:
@@ -355,16 +340,13 @@ def _threads(view: View, processes: Sequence[Process]) -> list[Identity]:
     owned, identities = _owned(able)
     alone = [thread for thread, owners in able.items() if not owners]
     if processes:
-        identities += [Identity(Why.UNKNOWN, tuple(ones)) for ones in _grouped(alone, attrgetter("input"))]
+        identities += [Identity(Why.UNKNOWN, tuple(group)) for group in _grouped(alone, attrgetter("input"))]
     identities += [found for process, threads in owned.items() for found in _moved(By.TID, process, threads)]
     return identities + _by_number(view, alone, By.TID)[1]
 
 
 def _having(view: View, processes: Iterable[Process], thread: Seen) -> Bases:
-    """Return the processes that have the tid of a thread, each with its basis.
-
-    Processes at the time of the thread are preferred to those near to it.
-    """
+    """Return the processes that have the tid of a thread, with bases; those at its time before those near it."""
     having: dict[Seen, tuple[int, Basis]] = {}
     for process in processes:
         threads = [seen for seen in process if thread.number in (*seen.tids, seen.number)]
@@ -398,10 +380,7 @@ def _strays(view: View, processes: Sequence[Process]) -> list[Identity]:
 
 
 def _writers(view: View, shown: Iterable[tuple[Seen, Seen]], stray: Seen) -> Bases:
-    """Return the processes that can have written a track without a process, each with its basis.
-
-    Processes of one input without pids are taken for one: the first one stands for all.
-    """
+    """Return the processes that can have written a track, with bases; without pids, those of an input are one."""
     recording = view.recordings[stray.input]
     bases: Bases = {}
     without_number: set[int] = set()
@@ -422,8 +401,8 @@ def _at_once(view: View, strays: Iterable[Seen]) -> list[list[Seen]]:
     Tracks that were laid into slices are left out: their times are those of the slices.
     """
     kinds = _grouped(strays, lambda seen: view.recordings[seen.input].source.format)
-    pauses = [math.inf if any(seen.inside is not None for seen in ones) else -1 for ones in kinds]
-    return [run for ones, pause in zip(kinds, pauses, strict=True) for run in _runs(ones, pause) if len(run) > 1]
+    pauses = [math.inf if any(seen.inside is not None for seen in group) else -1 for group in kinds]
+    return [run for group, pause in zip(kinds, pauses, strict=True) for run in _runs(group, pause) if len(run) > 1]
 
 
 def _owned(able: Mapping[Seen, Bases]) -> tuple[dict[Seen, Bases], list[Identity]]:
@@ -516,10 +495,8 @@ def _apart_words(recordings: Sequence[Recording], same: Sequence[Identity]) -> s
         stay, their = ("stays", "its") if len(identity.tracks) == 1 else ("stay", "their")
         return f"{_name(*identity.tracks)} of {file} {stay} apart: no input names {their} process"
     each = "" if len(same) == 1 else " each"
-    files, names = (
-        _few(words)
-        for words in ([part.source.name for part in recordings_of], [_name(part.tracks[0]) for part in same])
-    )
+    files = _few([recording.source.name for recording in recordings_of])
+    names = _few([_name(part.tracks[0]) for part in same])
     return f"{names}: not one process{each} in {files}: {_why_words(identity.why, recordings_of)}"
 
 
@@ -539,8 +516,7 @@ def _why_words(why: By | Why, recordings: Sequence[Recording]) -> str:
 def _name(first: Seen, *others: Seen) -> str:
     """Return the words for a process, a track, or several threads."""
     if others:
-        numbers = _few([first.number, *(seen.number for seen in others)])
-        return f"threads {numbers}"
+        return f"threads {_few([seen.number for seen in (first, *others)])}"
     return first.name if first.number is None else f"{'pid' if first.is_process else 'thread'} {first.number}"
 
 
@@ -554,11 +530,11 @@ def _few(words: Sequence[object], last: str = "and") -> str:
 
 def _as_json(recordings: Sequence[Recording], identity: Identity) -> dict[str, Any]:
     """Return the members for the report; joined tracks include the two files."""
-    is_one = isinstance(identity.why, By)
+    joined = isinstance(identity.why, By)
     numbered = [seen for seen in identity.tracks if seen.number is not None]
     return {
-        "one": is_one,
-        "files": [recordings[seen.input].source.name for seen in (identity.tracks[:2] if is_one else identity.tracks)],
+        "one": joined,
+        "files": [recordings[seen.input].source.name for seen in (identity.tracks[:2] if joined else identity.tracks)],
         "pids": list(dict.fromkeys(seen.number for seen in numbered if seen.is_process)),
         "tids": list(dict.fromkeys(seen.number for seen in numbered if not seen.is_process)),
         "by": str(identity.why),

@@ -190,6 +190,11 @@ def _of_one_process(clock: ClockInput, other: ClockInput) -> bool:
     return clock.trace.sources[0].format != other.trace.sources[0].format
 
 
+def resolutions_ns(a: ClockInput, b: ClockInput) -> int:
+    """Return the sum of the resolutions of two clocks, ns."""
+    return a.domain.resolution_ns + b.domain.resolution_ns
+
+
 def is_timed(clock: ClockInput, maps: Maps) -> bool:
     """Return whether a clock has real times and a map to trace time that relates it to others."""
     placed = clock.key in maps and maps[clock.key].verdict is not Verdict.SEPARATE
@@ -259,7 +264,7 @@ class Inputs:
         """Return whether two inputs, by number, are copies or forms of one recording."""
         return self.repeats.get(index, index) == self.repeats.get(other, other)
 
-    def of(self, index: int) -> list[ClockInput]:
+    def clocks_of(self, index: int) -> list[ClockInput]:
         """Return the clocks of one input, by its number."""
         return [clock for clock in self.clocks if clock.index == index]
 
@@ -398,10 +403,7 @@ def _same_args(trace: Trace, other: Trace, table: Any, other_table: Any) -> bool
 
 
 class _SharedSamples:
-    """Counts the samples that inputs have in common, at the coarser resolution of two.
-
-    The samples of an input are sorted once for each resolution: there may be many inputs.
-    """
+    """Counts the samples that inputs have in common, at the coarser resolution of two; each is sorted once for each."""
 
     def __init__(self, traces: Sequence[Trace]) -> None:
         self._traces = traces
@@ -410,16 +412,12 @@ class _SharedSamples:
         self._steps = [_resolution(trace) for trace in traces]
 
     def count(self, first: int, second: int) -> int:
-        """Return the number of samples of two inputs that agree in event, thread and time.
-
-        It is 0 if these are probably less than half of the shorter input: then some of its times are looked up alone.
-        """
+        """Return how many samples agree in event, thread and time; 0 if some that are looked up show less than half."""
         if not self._steps[first] or not self._steps[second]:
             return 0
         step = max(self._steps[first], self._steps[second])
-        short, long = sorted(
-            (self._thread_times(index, step) for index in (first, second)), key=lambda rows: len(rows[1])
-        )
+        samples = (self._thread_times(index, step) for index in (first, second))
+        short, long = sorted(samples, key=lambda rows: len(rows[1]))
         if not len(short[1]):
             return 0
         some = short[1][np.random.default_rng(0).integers(len(short[1]), size=_LOOKED_UP)]
@@ -503,18 +501,13 @@ def warnings_of_duplicates(
         name = earlier.sources[0].name
         if repeats.get(index, index) == repeats.get(first, first):
             if first == repeats.get(index, min(index, first)):
-                yield (
-                    index,
-                    f"its events are those of {name}: the same recording is drawn twice; leave one of the two out",
-                )
+                text = f"its events are those of {name}: the same recording is drawn twice; leave one of the two out"
+                yield index, text
         elif not hosts[first] or not hosts[index] or hosts[first] == hosts[index]:
             shared, samples = samples_of.count(first, index), len(trace.samples.ts)
             if shared >= _LEAST_EVENTS and 2 * shared >= min(len(earlier.samples.ts), samples):
-                yield (
-                    index,
-                    f"{shared} of its {samples} samples are samples of {name} (same events, threads and times): "
-                    "they are drawn twice; leave one of the two out",
-                )
+                text = f"{shared} of its {samples} samples are samples of {name} (same events, threads and times)"
+                yield index, f"{text}: they are drawn twice; leave one of the two out"
 
 
 # -- The clocks on trace time, and the warnings about those that are placed without certainty ------------------------
@@ -565,5 +558,5 @@ def not_aligned(tried: Sequence[PairEstimate]) -> str:
 
 def is_related(inputs: Inputs, maps: Maps, index: int) -> bool:
     """Return whether any clock of an input with events has a map; True for an input without events."""
-    clocks = inputs.of(index)
+    clocks = inputs.clocks_of(index)
     return not clocks or any(clock.key in maps for clock in clocks)

@@ -170,16 +170,18 @@ class WorkAndWaits:
 
 def work_and_waits(trace: Trace, clock: int) -> WorkAndWaits | None:
     """Return the device work with launches on one clock of a file; None if there is none."""
-    calls, work = _calls_of(trace, clock), _work_of(trace, clock)
-    if calls is None or work is None:
+    launched, started, _ = _of_equal_ids(trace, _calls_of(trace, clock), _work_of(trace, clock))
+    if not len(launched):
         return None
-    _, of_calls, of_work = np.intersect1d(calls.ids, work.ids, assume_unique=True, return_indices=True)
-    if not len(of_calls):
-        return None
-    order = np.argsort(trace.slices.ts[calls.rows[of_calls]], kind="stable")
-    launched, started = calls.rows[of_calls][order], work.rows[of_work][order]
     waits, waited = _waits(trace, clock, launched, trace, started, _streams(trace, started))
     return WorkAndWaits(launched, started, waits, waited)
+
+
+def _of_equal_ids(host: Trace, calls: OwnIds, work: OwnIds) -> tuple[Array, Array, Array]:
+    """Return the rows of calls, those of work with the same ids, and the ids, in order of the calls."""
+    ids, of_calls, of_work = np.intersect1d(calls.ids, work.ids, assume_unique=True, return_indices=True)
+    order = np.argsort(host.slices.ts[calls.rows[of_calls]], kind="stable")
+    return calls.rows[of_calls][order], work.rows[of_work][order], ids[order]
 
 
 def _streams(device: Trace, work: Array) -> Array:
@@ -194,16 +196,12 @@ def joined(host: Trace, clock_host: int, device: Trace, clock_device: int) -> Jo
     A file with both calls and their work relates its clocks itself: its ids are not evidence about other files.
     """
     calls, work = _calls_of(host, clock_host), _work_of(device, clock_device)
-    if calls is None or work is None or _meet(calls, _work_of(host)) or _meet(work, _calls_of(device)):
-        return None
-    ids, of_calls, of_work = np.intersect1d(calls.ids, work.ids, assume_unique=True, return_indices=True)
-    if not len(ids):
+    call_rows, work_rows, ids = _of_equal_ids(host, calls, work)
+    if not len(ids) or _meet(calls, _work_of(host)) or _meet(work, _calls_of(device)):
         return None
     first, last = max(calls.ids[0], work.ids[0]), min(calls.ids[-1], work.ids[-1])
     common = int(((work.ids >= first) & (work.ids <= last)).sum())
-    call_rows, work_rows = calls.rows[of_calls], work.rows[of_work]
-    order = np.argsort(host.slices.ts[call_rows], kind="stable")
-    return Joined(call_rows[order], work_rows[order], ids[order], len(ids) / common, calls.repeated + work.repeated)
+    return Joined(call_rows, work_rows, ids, len(ids) / common, calls.repeated + work.repeated)
 
 
 def host_and_device(traces: Sequence[Trace]) -> tuple[int, int] | None:
@@ -266,37 +264,34 @@ def launches_of(host: Trace, clock_host: int, device: Trace, clock_device: int) 
     )
 
 
-def _calls_of(trace: Trace, clock: int | None = None) -> OwnIds | None:
-    """Return the calls of a trace that have an id, on one clock or on all; None if there are none."""
+def _calls_of(trace: Trace, clock: int | None = None) -> OwnIds:
+    """Return the calls of a trace that have an id, on one clock or on all."""
     return _slices_of(trace, clock, _marks(trace).calls)
 
 
-def _work_of(trace: Trace, clock: int | None = None) -> OwnIds | None:
-    """Return the device work of a trace that has an id; None if there is none."""
+def _work_of(trace: Trace, clock: int | None = None) -> OwnIds:
+    """Return the device work of a trace that has an id."""
     return _slices_of(trace, clock, [_marks(trace).work])
 
 
-def _meet(side: OwnIds, other: OwnIds | None) -> bool:
+def _meet(side: OwnIds, other: OwnIds) -> bool:
     """Return whether most ids have their other ends among these."""
-    return other is not None and 2 * len(np.intersect1d(side.ids, other.ids)) > min(len(side.ids), len(other.ids))
+    return 2 * len(np.intersect1d(side.ids, other.ids)) > min(len(side.ids), len(other.ids))
 
 
-def _slices_of(trace: Trace, clock: int | None, groups: Sequence[str | Sequence[str]]) -> OwnIds | None:
-    """Return the slices of some categories with an id of their own, on one clock or on all; None if there are none."""
+def _slices_of(trace: Trace, clock: int | None, groups: Sequence[str | Sequence[str]]) -> OwnIds:
+    """Return the slices of some categories with an id that is unique in its process and of no other process."""
     on_clock = np.arange(len(trace.slices.ts)) if clock is None else rows_on(trace, clock, trace.slices.track)
-    ids = own_ids(
-        trace, on_clock, _marks(trace), group_numbers(trace.strings, groups), processes(trace.tracks), len(groups)
-    ).of_one_process()
-    return ids if len(ids.ids) else None
+    rank_of, process_of = group_numbers(trace.strings, groups), processes(trace.tracks)
+    return own_ids(trace, on_clock, _marks(trace), rank_of, process_of, len(groups)).of_one_process()
 
 
 def group_numbers(strings: Sequence[str], groups: Sequence[str | Sequence[str]]) -> I64:
     """Return the number of the first group of categories that each string is in; the number of groups for none."""
-    wanted = [{group} if isinstance(group, str) else set(group) for group in groups]
-    none = len(wanted)
-    return np.array(
-        [next((at for at, group in enumerate(wanted) if text in group), none) for text in strings], np.int64
-    )
+    number_of: dict[str, int] = {}
+    for number, group in enumerate(groups):
+        number_of = dict.fromkeys([group] if isinstance(group, str) else group, number) | number_of
+    return np.array([number_of.get(text, len(groups)) for text in strings], np.int64)
 
 
 def own_ids(trace: Trace, rows: Array, marks: LaunchMarks, rank_of: I64, process_of: I64, groups: int) -> OwnIds:
@@ -327,17 +322,13 @@ def with_ids(trace: Trace, rows: Array, marks: LaunchMarks) -> tuple[Array, Arra
     return rows[ids > 0], ids[ids > 0]
 
 
-def _fully_named(trace: Trace, pattern: str) -> list[int]:
-    """Return the numbers of the texts of a trace that a pattern matches as a whole."""
-    fits = re.compile(pattern)
-    return [number for number, text in enumerate(trace.strings) if text and fits.fullmatch(text)]
-
-
 def _waits(host: Trace, clock: int, calls: Array, device: Trace, work: Array, stream: Array) -> tuple[Array, Array]:
     """Return the calls that wait, as rows of the host, and the last row of the pairs that each waited for."""
-    slices = host.slices
-    marks = _marks(host)
-    copies, names = _fully_named(host, marks.copies), _fully_named(host, marks.waits)
+    slices, marks = host.slices, _marks(host)
+    copies, names = (
+        [number for number, text in enumerate(host.strings) if text and fits(text)]
+        for fits in (re.compile(marks.copies).fullmatch, re.compile(marks.waits).fullmatch)
+    )
     direction = _marks(device).to_host or r"(?!)"  # without a pattern for copies to the host there are none
     to_host = [number for number, text in enumerate(device.strings) if re.search(direction, text)]
     copied = np.flatnonzero(np.isin(slices.name[calls], copies) & np.isin(device.slices.name[work], to_host))

@@ -65,7 +65,7 @@ def _with_synthetic(inputs: Inputs, maps: Maps) -> dict[Key, ClockMap]:
     step, placed = Step("no times in the file: placed at its first timed event", Provenance.ASSUMED), dict(maps)
     for lost in inputs.clocks:
         if lost.key not in maps and lost.domain.synthetic:
-            starts = [maps[clock.key].at(clock.span[0]) for clock in inputs.of(lost.index) if clock.key in maps]
+            starts = [maps[clock.key].at(clock.span[0]) for clock in inputs.clocks_of(lost.index) if clock.key in maps]
             if starts:
                 placed[lost.key] = ClockMap(min(starts), 0, (step,))
     return placed
@@ -174,13 +174,10 @@ def _may_be_monotonic(side: ClockInput, machine: str) -> bool:
 # -- Warn about whole inputs: ranks of two jobs or without a host, no overlap with any other input -------------------
 
 _MINUTE_NS = 60 * 10**9
-_HOUR_NS = 60 * _MINUTE_NS
-_DAY_NS = 24 * _HOUR_NS
+_DAY_NS = 24 * 60 * _MINUTE_NS
 #: The offsets of zones from UTC that exist, ns: whole hours, and these others, in minutes (tz database, since 2010).
 _OTHER_ZONES = (-570, -270, -210, -150, 210, 270, 330, 345, 390, 525, 570, 630, 690, 765, 825)
-_ZONES = tuple(
-    sorted((*(hours * _HOUR_NS for hours in range(-12, 15)), *(minutes * _MINUTE_NS for minutes in _OTHER_ZONES)))
-)
+_ZONES = sorted(minutes * _MINUTE_NS for minutes in (*range(-12 * 60, 15 * 60, 60), *_OTHER_ZONES))
 #: From this many fitting zones on, they are not listed.
 _MOST_ZONES = 4
 
@@ -192,22 +189,16 @@ def warnings_of_jobs(traces: Sequence[Trace]) -> Iterator[tuple[int, str]]:
     for index, source in stated[1:]:
         _, first = stated[0]
         if source.world_size != first.world_size:
-            yield (
-                index,
-                f"it is from a job of {source.world_size} ranks, and {first.name} from one of "
-                f"{first.world_size}: collectives of two jobs are not compared",
-            )
+            text = f"it is from a job of {source.world_size} ranks, and {first.name} from one of {first.world_size}"
+            yield index, f"{text}: collectives of two jobs are not compared"
 
 
 def warnings_of_unnamed_hosts(traces: Sequence[Trace], walls: Sequence[ClockDomain]) -> Iterator[tuple[int, str]]:
     """Yield a warning for each rank whose input does not state its host, with the number of the input."""
     for index, (trace, wall) in enumerate(zip(traces, walls, strict=True)):
         if wall.owner and not trace.host and trace.sources[0].rank is not None:
-            yield (
-                index,
-                "it states no name that identifies its host, so its clock may not be that of the other "
-                "ranks; if all are of one host: --same-machine",
-            )
+            text = "it states no name that identifies its host, so its clock may not be that of the other ranks"
+            yield index, f"{text}; if all are of one host: --same-machine"
 
 
 class _OnTraceTime(Struct, frozen=True):
@@ -270,45 +261,43 @@ def warnings_of_no_overlap(
         maps: for each the maps of its clocks to trace time.
         without: inputs to leave out, since their events are laid into others.
     """
-    placed = [lone for lone in _placed(traces, maps) if lone.index not in without]
-    alone = [
-        lone for lone in placed if len(placed) > 1 and all(lone.gap(other) > 0 for other in placed if other != lone)
-    ]
-    for lone in alone:
-        others = [other for other in placed if other != lone]
-        if any(_of_one_process(lone, other, traces, maps) for other in others):
+    placed = [side for side in _placed(traces, maps) if side.index not in without]
+    alone = [side for side in placed if all(side.gap(other) > 0 for other in placed if other != side)]
+    for side in alone if len(placed) > 1 else ():
+        others = [other for other in placed if other != side]
+        if any(_of_one_process(side, other, traces, maps) for other in others):
             continue  # such as the cycles of a profiler's schedule
-        near = min(others, key=lone.gap)
+        near = min(others, key=side.gap)
         text = (
-            f"it does not overlap in time with any other input, and is {format_long(lone.gap(near))} away "
+            f"it does not overlap in time with any other input, and is {format_long(side.gap(near))} away "
             f"from {near.name}: is it another run, or is its clock wrong?"
         )
-        hints = {lone.index: _hint(lone, others, constraints)}
+        hints = {side.index: _hint(side, others, constraints)}
         for other in others:
             if other not in alone:
-                hints[other.index] = _hint(other, [lone], constraints, only_if_some=True)
+                hints[other.index] = _hint(other, [side], constraints, only_if_some=True)
         told = {index: hint for index, hint in hints.items() if hint}
         warning = NoOverlap(listed((text, *told.values()), "; "))
         warning.told = frozenset(told)
-        warning.gap = frozenset((lone.name, near.name)), lone.gap(near), tuple(told.values())
-        yield (lone.index, lone.clock), warning
+        warning.gap = frozenset((side.name, near.name)), side.gap(near), tuple(told.values())
+        yield (side.index, side.clock), warning
 
 
 def _of_one_process(
-    lone: _OnTraceTime, other: _OnTraceTime, traces: Sequence[Trace], maps: Sequence[Mapping[int, ClockMap]]
+    first: _OnTraceTime, second: _OnTraceTime, traces: Sequence[Trace], maps: Sequence[Mapping[int, ClockMap]]
 ) -> bool:
     """Return whether two inputs are of one tool in one process, on one clock as their files state it."""
-    sides = [traces[side.index] for side in (lone, other)]
+    sides = [traces[side.index] for side in (first, second)]
     sources = [trace.sources[0] for trace in sides]
     pids = [{track.pid for track in trace.tracks if track.kind is TrackKind.PROCESS} - {None} for trace in sides]
-    by_files = [maps[side.index][side.clock] for side in (lone, other)]
+    by_files = [maps[side.index][side.clock] for side in (first, second)]
     return (
         sources[0].format == sources[1].format
         and all(source.real_ids for source in sources)
         and bool(sides[0].host)
         and sides[0].host == sides[1].host
         and bool(pids[0] & pids[1])
-        and sides[0].clocks[lone.clock].name == sides[1].clocks[other.clock].name
+        and sides[0].clocks[first.clock].name == sides[1].clocks[second.clock].name
         and all(clock_map.verdict is Verdict.OK and not clock_map.rests_on for clock_map in by_files)
     )
 
@@ -326,35 +315,26 @@ def _placed(traces: Sequence[Trace], maps: Sequence[Mapping[int, ClockMap]]) -> 
 
 
 def _hint(
-    moved: _OnTraceTime, others: Sequence[_OnTraceTime], constraints: Constraints, *, only_if_some: bool = False
+    side: _OnTraceTime, others: Sequence[_OnTraceTime], constraints: Constraints, *, only_if_some: bool = False
 ) -> str | None:
     """Return how the local time of an input was read, and the options with which it would overlap with another one."""
-    if moved.local is None:
+    if side.local is None:
         return None
-    options, zone = (
-        _options(moved, moved.local, others, constraints.dates.get(moved.index)),
-        zone_text(moved.local.ahead_ns),
-    )
-    read = f"the local time of {moved.name} was read as {zone}"
+    options = _options(side, side.local, others, constraints.dates.get(side.index))
+    read = f"the local time of {side.name} was read as {zone_text(side.local.ahead_ns)}"
     if options is not None:
         return f"{read}: {options} would make them overlap"
     return None if only_if_some else f"{read}, and no other zone would make them overlap"
 
 
-def _options(moved: _OnTraceTime, local: LocalTime, others: Sequence[_OnTraceTime], day: date | None) -> str | None:
-    """Return the options with a day or zones with which an input would overlap with another one.
-
-    Return None if there are none.
-    """
+def _options(side: _OnTraceTime, local: LocalTime, others: Sequence[_OnTraceTime], day: date | None) -> str | None:
+    """Return the options with a day or zones with which an input would overlap with another one; None without any."""
     for days in (-1, 1):
-        if day is not None and any(moved.meets(other, days * _DAY_NS) for other in others):
-            return f"--date {quote(moved.name)}={day + timedelta(days)}"
-    zones = [
-        ahead
-        for ahead in _ZONES
-        if ahead != local.ahead_ns and any(moved.meets(other, local.ahead_ns - ahead) for other in others)
-    ]
+        if day is not None and any(side.meets(other, days * _DAY_NS) for other in others):
+            return f"--date {quote(side.name)}={day + timedelta(days)}"
+    zones = [zone for zone in _ZONES if any(side.meets(other, local.ahead_ns - zone) for other in others)]
+    zones = [zone for zone in zones if zone != local.ahead_ns]
     if len(zones) > _MOST_ZONES:
-        return f"--tz {quote(moved.name)}=ZONE with any of {len(zones)} zones"
-    options = tuple(f"--tz {quote(moved.name)}={zone_text(ahead)}" for ahead in zones)
+        return f"--tz {quote(side.name)}=ZONE with any of {len(zones)} zones"
+    options = [f"--tz {quote(side.name)}={zone_text(zone)}" for zone in zones]
     return listed(options, " or ") if options else None

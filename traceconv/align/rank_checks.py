@@ -51,9 +51,8 @@ def check_of_ranks(traces: Sequence[Trace], alignment: Alignment, matched: Match
         worst = max(wrong, key=attrgetter("worst_ns"))
         after = Breaches(count, worst.worst_ns, _place(traces, worst))
         found += _contradictions(traces, related, seen)
-    return [
-        Check(Rule.COLLECTIVE, files, seen.count, after, ranks=ranks, alone=matched.alone, contradictions=tuple(found))
-    ]
+    alone, contradictions = matched.alone, tuple(found)
+    return [Check(Rule.COLLECTIVE, files, seen.count, after, ranks=ranks, alone=alone, contradictions=contradictions)]
 
 
 def _place(traces: Sequence[Trace], wrong: Impossible) -> str:
@@ -183,9 +182,8 @@ def _contradiction(
     first, second = _inputs(wrong, records)
     names = [trace.sources[0].name for trace in traces]
     other = names[first if inputs[-1] == second else second]
-    clocks = (
-        f"the wall clocks of its host and of {other}, taken as equal" if hosts else f"its clock and that of {other}"
-    )
+    clocks = f"the wall clocks of its host and of {other}, taken as equal"
+    clocks = clocks if hosts else f"its clock and that of {other}"
     text = (
         f"by {clocks}, {wrong.count} of {wrong.records.count} collectives are impossible, by up to "
         f"{format_short(wrong.worst_ns)} ({_place(traces, wrong)})"
@@ -213,11 +211,8 @@ def _hint(traces: Sequence[Trace], related: Hosts, records: Occurrences, impossi
     rest, shown = then.impossible(), _ends_of(records, pair)
     if not rest.count and shown not in (Ends.OF_ONE_JOB, Ends.FEW):
         return KEEP_CLOCKS
-    doubt = (
-        "the ends of these collectives do not show one job; if they are of one, "
-        if shown is not Ends.OF_ONE_JOB
-        else ""
-    )
+    doubt = "the ends of these collectives do not show one job; if they are of one, "
+    doubt = "" if shown is Ends.OF_ONE_JOB else doubt
     left = "all these collectives are possible"
     if rest.count:
         left = (
@@ -299,10 +294,7 @@ class _Placed:
 
 
 def _drawn_and_certain(records: Occurrences) -> tuple[tuple[I64, I64], tuple[I64, I64]]:
-    """Return the earliest entries and the latest exits, ns: as drawn, and with all that clocks of devices leave open.
-
-    As drawn only half of the bounds counts, that of one profiler.
-    """
+    """Return the earliest entries and latest exits (ns): as drawn, by half of the bounds, then as is certain."""
     half = records.bound // 2
     entered, left = records.start + records.least - records.bound, records.end + records.most + records.bound
     return (records.start - half, records.end + half), (entered, left)

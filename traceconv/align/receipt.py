@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any
 
@@ -79,23 +79,16 @@ class ReceiptLine:
         """The bound as text."""
         bound = "not known (clocks of hosts may differ)" if self.two_hosts else format_bound(self.bound_ns)
         devices = self.device_bound_ns
-        return str(bound if devices is None else f"{bound}; {format_bound(devices)} between devices")
+        return bound if devices is None else f"{bound}; {format_bound(devices)} between devices"
 
     def as_json(self) -> dict[str, Any]:
         """Return the members of the line in the metadata of a trace, without those that do not apply."""
-        members = {
-            ("warnings" if name == "messages" else name): value
-            for name, value in asdict(replace(self, messages=())).items()
-        }
-        members["warnings"] = self.warnings
-        del members["moved_ns"]
+        names = ["warnings" if member.name == "messages" else member.name for member in fields(self)]
         unless_none = ("residual_ns", "rank", "world_size", "device_bound_ns")
         unless_empty = ("drift_ppm", "matches", "warnings", "note", "host", "two_hosts")
-        return {
-            name: value
-            for name, value in members.items()
-            if not (name in unless_none and value is None) and not (name in unless_empty and not value)
-        }
+        absent = {"moved_ns", *(name for name in unless_none if getattr(self, name) is None)}
+        absent.update(name for name in unless_empty if not getattr(self, name))
+        return {name: getattr(self, name) for name in names if name not in absent}
 
 
 def moved_ns(clock: ClockInput, clock_map: ClockMap, by_file: ClockMap | None, target: ClockDomain) -> int | None:
@@ -168,13 +161,13 @@ class Alignment:
     def related(self) -> list[int]:
         """For each input a number, equal for inputs that are related within a bound; -1 for one without a bound."""
         names = self.apart
-        sure = [
+        sure = (
             all(
-                clock_map.bound_in_step_ns is not None and clock_map.verdict in (Verdict.OK, Verdict.ASSUMED)
-                for clock_map in maps_of.values()
+                way.bound_in_step_ns is not None and way.verdict in (Verdict.OK, Verdict.ASSUMED)
+                for way in ways.values()
             )
-            for maps_of in self.maps
-        ]
+            for ways in self.maps
+        )
         return [names.index(name) if known else -1 for name, known in zip(names, sure, strict=True)]
 
     def doubted(self, inputs: Sequence[int], verdict: Verdict, text: str) -> Alignment:
@@ -194,7 +187,7 @@ class Alignment:
                 replace(
                     line, verdict=str(worse(Verdict(line.verdict), verdict)), messages=line.messages + said, **unbound
                 )
-                for line in self.lines[index]
+                for line in lines[index]
             ]
         left = self.together.without(inputs) if verdict.refused else self.together
         return replace(self, maps=maps, receipt=list(chain.from_iterable(lines)), together=left)
@@ -287,7 +280,7 @@ def receipt_line(
         laid.matches if laid else basis.matches if basis else 0,
         round(basis.residuals.median) if basis and basis.residuals.n and not laid else None,
         tuple(warnings),
-        str(laid.note) if laid else "",
+        laid.note if laid else "",
         host,
         source.rank,
         source.world_size,

@@ -153,10 +153,9 @@ def _clock(
     pairs: Sequence[PairEstimate],
     target: ClockDomain | None,
 ) -> Json:
-    domain = side.domain
-    first, last = side.span
-    has_zero = placed is not None and target is not None and target.is_wall_clock
-    has_zero &= not domain.is_wall_clock and not domain.synthetic
+    domain, (first, last), zero_at = side.domain, side.span, None
+    if placed and target and target.is_wall_clock and not domain.is_wall_clock and not domain.synthetic:
+        zero_at = f"{datetime(1970, 1, 1) + timedelta(seconds=placed[0].offset_ns // 10**9)} UTC"
     return {
         "name": domain.name,
         "description": domain.describe(),
@@ -164,9 +163,7 @@ def _clock(
         "begin_ns": first,
         "end_ns": last,
         "map": _map(side, *placed, pairs, (first, last)) if placed else None,
-        "zero_at": f"{datetime(1970, 1, 1) + timedelta(seconds=placed[0].offset_ns // 10**9)} UTC"
-        if placed and has_zero
-        else None,
+        "zero_at": zero_at,
     }
 
 
@@ -246,7 +243,7 @@ def _pair(pair: PairEstimate) -> Json:
         "y": {"file": y.name, "clock": y.trace.clocks[y.clock].name, "zero_ns": zero_y},
         "method": estimate.method,
         "verdict": str(estimate.verdict),
-        "reason": str(estimate.reason),
+        "reason": estimate.reason,
         "used": pair.taken,
         "offset_ns": round(estimate.line.offset) + zero_y - zero_x,
         "at_ns": round(estimate.line.x0) + zero_x,
@@ -332,12 +329,9 @@ def _landscape(estimate: Estimate) -> Json | None:
         return None
     offsets, scores = offsets[rows], scores[rows]
     near = np.abs(offsets) <= _near_reach(estimate, offsets)
-    return {
-        "all": _curve(offsets, scores, _POINTS - _NEAR_POINTS),
-        "near": _curve(offsets[near], scores[near], _NEAR_POINTS)
-        if _LEAST_POINTS <= near.sum() < len(offsets)
-        else None,
-    }
+    is_part = _LEAST_POINTS <= near.sum() < len(offsets)
+    around = _curve(offsets[near], scores[near], _NEAR_POINTS) if is_part else None
+    return {"all": _curve(offsets, scores, _POINTS - _NEAR_POINTS), "near": around}
 
 
 def _near_reach(estimate: Estimate, offsets: F64) -> float:
@@ -352,10 +346,12 @@ def _curve(offsets: F64, scores: F64, points: int) -> dict[str, list[Any]]:
     rows = np.arange(len(scores))
     if len(scores) > points:
         rows = np.array([part[np.argmax(scores[part])] for part in np.array_split(rows, points)])
-    return {
-        "offset_ns": np.round(offsets[rows]).astype(np.int64).tolist(),
-        "score": np.round(scores[rows], 3).tolist(),
-    }
+    return {"offset_ns": _whole(offsets[rows]), "score": np.round(scores[rows], 3).tolist()}
+
+
+def _whole(values: F64) -> list[int]:
+    whole: list[int] = np.round(values).astype(np.int64).tolist()
+    return whole
 
 
 def _residuals(estimate: Estimate) -> dict[str, list[int]] | None:
@@ -363,10 +359,7 @@ def _residuals(estimate: Estimate) -> dict[str, list[int]] | None:
     if times is None or values is None or not len(times):
         return None
     rows = _thinned(values)
-    return {
-        "time_ns": np.round(times[rows]).astype(np.int64).tolist(),
-        "residual_ns": np.round(values[rows]).astype(np.int64).tolist(),
-    }
+    return {"time_ns": _whole(times[rows]), "residual_ns": _whole(values[rows])}
 
 
 def _thinned(values: F64) -> Array:

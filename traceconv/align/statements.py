@@ -188,11 +188,8 @@ def _unknown_machines(traces: Sequence[Trace], constraints: Constraints) -> Iter
     named = {domain.machine for trace in traces for domain in trace.clocks if domain.machine}
     for index, constraint in sorted(constraints.clocks.items()):
         if constraint.machine and named and constraint.machine not in named:
-            text = (
-                f"--clock names the machine {constraint.machine}, but inputs name "
-                f"{listed(sorted(named))} only: is the name right?"
-            )
-            yield (index, main_clock(traces[index], "--clock")), text
+            text = f"--clock names the machine {constraint.machine}, but inputs name {listed(sorted(named))} only"
+            yield (index, main_clock(traces[index], "--clock")), f"{text}: is the name right?"
 
 
 def _with_clock(

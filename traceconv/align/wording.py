@@ -26,6 +26,11 @@ def quoted(names: Iterable[str]) -> str:
     return " ".join(map(quote, names))
 
 
+def place_it(file: str) -> str:
+    """Return the hint for a file whose clock contradicts its events."""
+    return f"place it by --anchor or --offset {quote(file)}=TIME; --on-ambiguous best leaves it here and marks it"
+
+
 def moves(several: Iterable[int]) -> str:
     """Return moves in time, ns, such as "1 ms later, 2 ms earlier"."""
     return ", ".join(map(earlier_or_later, several))
