@@ -35,35 +35,23 @@ from traceconv.model.clocks import SLEWED_DRIFT
 
 _US = 1e3
 
-#: The fewest pairs for a line.
-LEAST_PAIRS = 20
-#: The most events of a block, unless a line needs more.
-_BLOCK_EVENTS = 100
-#: The longest block, ns: no clock strays far in it. Not tuned: 200 µs at 1000 ppm.
-_BLOCK_NS = 2e8
-#: Pairs are first searched within this distance of the line of the block before, ns.
-_STRAYED_NS = 150 * _US
-#: The least share of a block, and of a part without steps, that must match.
-_LEAST_SHARE = 0.5
+LEAST_PAIRS = 20  # The fewest pairs for a line.
+_BLOCK_EVENTS = 100  # The most events of a block, unless a line needs more.
+_BLOCK_NS = 2e8  # The longest block, ns: no clock strays far in it. Not tuned: 200 µs at 1000 ppm.
+_STRAYED_NS = 150 * _US  # Pairs are first searched within this distance of the line of the block before, ns.
+_LEAST_SHARE = 0.5  # The least share of a block, and of a part without steps, that must match.
 #: The least spread of starts about the medians of their classes, ns: times are printed in whole microseconds.
 _LEAST_SPREAD_NS = 2 * _US
-#: The most medians along a part. Not tuned: limits time, which is quadratic in it.
-_MOST_MEDIANS = 240
-#: The fewest pairs of a median, if there are as many. Not tuned: some pairs are wrong.
-_PAIRS_OF_MEDIAN = 8
-#: The fewest medians of a line. Not tuned: any two are on a line.
-_LEAST_MEDIANS = 3
-#: The most consecutive lines without a step. Not tuned: limits time.
-_MOST_LINES = 8
-#: The least noise of a median, ns.
-_LEAST_NOISE_NS = 0.3 * _US
-#: Lines that miss each other by no more than this where they meet are one bent line, ns.
-CONTINUOUS_NS = 10 * _US
+_MOST_MEDIANS = 240  # The most medians along a part. Not tuned: limits time, which is quadratic in it.
+_PAIRS_OF_MEDIAN = 8  # The fewest pairs of a median, if there are as many. Not tuned: some pairs are wrong.
+_LEAST_MEDIANS = 3  # The fewest medians of a line. Not tuned: any two are on a line.
+_MOST_LINES = 8  # The most consecutive lines without a step. Not tuned: limits time.
+_LEAST_NOISE_NS = 0.3 * _US  # The least noise of a median, ns.
+CONTINUOUS_NS = 10 * _US  # Lines that miss each other by no more than this where they meet are one bent line, ns.
 #: Lines that miss each other by less are not taken for a jump, ns; and a jump that is this many times greater than the
 #: scatter of pairs is seen at each of them.
 _LEAST_JUMP_NS, _TIMES_SCATTER = 1 * _US, 6.0
-#: The tightest share of the distances between starts, and between ends, that the bounds ignore.
-_TIGHT = 0.1
+_TIGHT = 0.1  # The tightest share of the distances between starts, and between ends, that the bounds ignore.
 #: The penalty for a further line, in logarithms of the number of medians. Not tuned: twice that of Schwarz for three
 #: parameters.
 _PENALTY = 6
@@ -72,22 +60,21 @@ _PENALTY = 6
 def followed(a: Events, b: Events, line: Line) -> tuple[Chain, int]:
     """Return the relation from the start of b on, and the row of b from which on it no longer fits."""
     matcher = Matcher(a, b)
-    first = int(np.searchsorted(b.start, float(line.map(a.start[:1])[0]) - _STRAYED_NS))
+    first = int(np.searchsorted(b.start, float(line.map(a.start[0])) - _STRAYED_NS))
     lines = [line]
     while first < len(b) and float(b.start[first]) <= last_time(a, lines[-1]):
         block = next_block(b, first)
         fitted = _along(a, block, matcher, lines[-1])
         if fitted is None:
             break
-        knot = max(float(fitted.back(block.start[:1])[0]), lines[-1].begin)
-        lines.append(replace(fitted, begin=knot))
+        lines.append(replace(fitted, begin=max(float(fitted.back(block.start[0])), lines[-1].begin)))
         first += len(block)
     return Chain(tuple(lines)), first
 
 
 def last_time(a: Events, line: Line) -> float:
     """Return the last time at which events of b may lie in events of a, ns of b."""
-    return float(line.map(np.array([a.span[1]]))[0]) + _STRAYED_NS
+    return float(line.map(np.array(a.span[1]))) + _STRAYED_NS
 
 
 def next_block(b: Events, first: int) -> Events:
@@ -98,16 +85,15 @@ def next_block(b: Events, first: int) -> Events:
 
 def _along(a: Events, block: Events, matcher: Matcher, line: Line) -> Line | None:
     """Return the line of a block near to that of the block before it; None if it does not fit."""
-    within = matcher.part(block)
     for tolerance in (_STRAYED_NS, NEAR_NS):
-        pairs = Pairs.of(a, block, within.holding(line, tolerance), line)
+        pairs = matcher.part(block).pairs(line, tolerance)
         if len(pairs) < max(_LEAST_SHARE * len(block), _LEAST_MEDIANS):
             return None
         x = a.start[pairs.a]
         wanted = pairs.begin + line.drift * (x - line.x0)
         _, drift, _ = robust_line(x, wanted, _LEAST_SPREAD_NS, SLEWED_DRIFT, SLEWED_DRIFT)
         line = Line(line.offset + line.drift * (float(x.mean()) - line.x0), drift, float(x.mean()))
-        line = replace(line, offset=line.offset + _middle(a, block, pairs, line))
+        line = line.shifted(_middle(a, block, pairs, line))
     return line
 
 
@@ -134,7 +120,7 @@ def step_between(a: Events, b: Events, rows: slice, old: Line, new: Line) -> tup
     after = new.back(part.start[new_rows])
     first = float(min(after[after >= last], default=last))  # an event that fits both may lie before the step
     knot = (last + first) / 2
-    return (last, first), float(new.map(np.array([knot]))[0] - old.map(np.array([knot]))[0])
+    return (last, first), float(new.map(np.array(knot)) - old.map(np.array(knot)))
 
 
 # -- as few lines as it takes ----------------------------------------------------------------------------------------
@@ -144,7 +130,7 @@ def lines_of(a: Events, b: Events, rough: Chain) -> tuple[Line, ...]:
     """Return the lines of a part without steps, each with its region; None if one of them has too little evidence."""
     if not len(b):
         return ()
-    pairs = Pairs.of(a, b, Matcher(a, b).holding(rough, NEAR_NS), rough)
+    pairs = Matcher(a, b).pairs(rough, NEAR_NS)
     if len(pairs) < LEAST_PAIRS or len(pairs) < _LEAST_SHARE * len(b):
         return ()
     x = a.start[pairs.a]
@@ -153,22 +139,18 @@ def lines_of(a: Events, b: Events, rough: Chain) -> tuple[Line, ...]:
     apart = rough.map(x) - x + pairs.begin
     borders = _borders(x, apart)
     lines = [_line(x[low:high], apart[low:high]) for low, high in pairwise(borders)]
-    knots = [_knot(x, at, one, other) for at, (one, other) in zip(borders[1:-1], pairwise(lines), strict=True)]
-    doubts: list[tuple[float, float] | None] = [None]
-    for at, (one, other) in enumerate(pairwise(lines)):
-        doubt = _jump(x, apart, (borders[at], borders[at + 2]), (knots[at], borders[at + 1]), one, other)
-        knots[at] = knots[at] if doubt is None else sum(doubt) / 2
-        doubts.append(doubt)
-    rows = np.searchsorted(np.array(knots), x, "right")
-    begins = [-np.inf, *knots]
-    parts = [pairs.where(rows == number) for number in range(len(lines))]
-    lines_of_parts = [_within(a, b, *one) for one in zip(parts, lines, begins, strict=True)]
-    lines_of_parts = [line and replace(line, doubt=doubt) for line, doubt in zip(lines_of_parts, doubts, strict=True)]
-    sure = tuple(line for line in lines_of_parts if line is not None)
-    return sure if len(sure) == len(lines_of_parts) else ()
+    parts = lines[:1]
+    for number, (earlier, later) in enumerate(pairwise(lines), 1):
+        knot = _knot(x, borders[number], earlier, later)
+        doubt = _jump(x, apart, borders[number - 1 : number + 2], knot, earlier, later)
+        parts.append(replace(later, begin=knot if doubt is None else sum(doubt) / 2, doubt=doubt))
+    rows = np.searchsorted([line.begin for line in parts[1:]], x, "right")
+    found = [_within(a, b, pairs.where(rows == number), line) for number, line in enumerate(parts)]
+    sure = tuple(line for line in found if line is not None)
+    return sure if len(sure) == len(found) else ()
 
 
-def _within(a: Events, b: Events, pairs: Pairs, line: Line, begin: float) -> Line | None:
+def _within(a: Events, b: Events, pairs: Pairs, line: Line) -> Line | None:
     """Return the line in the middle of the region of its pairs; None if they are too few or allow no line."""
     if len(pairs) < LEAST_PAIRS:
         return None
@@ -176,8 +158,8 @@ def _within(a: Events, b: Events, pairs: Pairs, line: Line, begin: float) -> Lin
     if region is None:
         return None
     x = a.start[pairs.a]
-    middle = region.middle((float(x[0]), max(float(x[-1]), float(x[0]) + 1)))
-    return Line(*middle, line.x0, begin, region, len(pairs))
+    offset, drift = region.middle((float(x[0]), max(float(x[-1]), float(x[0]) + 1)))
+    return replace(line, offset=offset, drift=drift, region=region, matches=len(pairs))
 
 
 def _line(x: F64, apart: F64) -> Line:
@@ -185,44 +167,38 @@ def _line(x: F64, apart: F64) -> Line:
     return Line(offset, drift, float(x.mean()))
 
 
-def _knot(x: F64, at: int, one: Line, other: Line) -> float:
-    """Return the time at which two lines meet near the first pair of the second one.
-
-    If they do not meet there, return the time of that pair.
-    """
+def _knot(x: F64, at: int, earlier: Line, later: Line) -> float:
+    """Return the time at which two lines meet near the first pair of the later one, else the time of that pair."""
     around = x[max(at - _BLOCK_EVENTS, 0)], x[min(at + _BLOCK_EVENTS, len(x) - 1)]
-    if one.drift != other.drift:
-        # one.offset + one.drift * (t - one.x0) = other.offset + other.drift * (t - other.x0)
-        moved = other.offset - other.drift * other.x0 - one.offset + one.drift * one.x0
-        meet = moved / (one.drift - other.drift)
+    if earlier.drift != later.drift:
+        moved = later.offset - later.drift * later.x0 - earlier.offset + earlier.drift * earlier.x0
+        meet = moved / (earlier.drift - later.drift)
         if around[0] <= meet <= around[1]:
             return float(meet)
     return float(x[at])
 
 
 def _jump(
-    x: F64, apart: F64, rows: tuple[int, int], knot: tuple[float, int], one: Line, other: Line
+    x: F64, apart: F64, borders: list[int], knot: float, earlier: Line, later: Line
 ) -> tuple[float, float] | None:
-    """Return the times between which a clock was set, if two lines do not meet; None if they do."""
-    at = np.array([knot[0]])
-    jump = abs(float(other.map(at)[0] - one.map(at)[0]))
+    """Return the times between which a clock was set, if two lines do not meet at a knot; None if they do."""
+    at = np.array(knot)
+    jump = abs(float(later.map(at) - earlier.map(at)))
     if jump <= _LEAST_JUMP_NS:
         return None
-    low, high = max(knot[1] - _BLOCK_EVENTS, rows[0]), min(knot[1] + _BLOCK_EVENTS, rows[1])
+    begin, middle, end = borders
+    low, high = max(middle - _BLOCK_EVENTS, begin), min(middle + _BLOCK_EVENTS, end)
     near = x[low:high]
-    off = [np.abs(line.map(near) - near - apart[low:high]) for line in (one, other)]
+    off = [np.abs(line.map(near) - near - apart[low:high]) for line in (earlier, later)]
     after = low + int(np.argmax(np.concatenate(([0], np.cumsum(np.where(off[0] < off[1], 1, -1))))))
     # Pairs scatter. If they do so by less than the clock was set, each shows on which side of that it is.
     aside = 0 if jump > _TIMES_SCATTER * spread_of(np.minimum(*off)) else _PAIRS_OF_MEDIAN
-    first, last = max(after - 1 - aside, rows[0]), min(after + aside, rows[1] - 1)
+    first, last = max(after - 1 - aside, begin), min(after + aside, end - 1)
     return float(x[first]), float(x[last])
 
 
 def _borders(x: F64, apart: F64) -> list[int]:
-    """Return the first row of each line, and the number of rows.
-
-    The rows are found by exact dynamic programming over blocks.
-    """
+    """Return the first row of each line, by exact dynamic programming over blocks, and the number of rows."""
     size = max(len(x) // _MOST_MEDIANS, min(_PAIRS_OF_MEDIAN, len(x) // _LEAST_MEDIANS))
     starts = np.arange(0, len(x) - size + 1, size)
     blocks = np.split(np.arange(len(x)), starts[1:])
@@ -247,10 +223,7 @@ def _borders(x: F64, apart: F64) -> list[int]:
 
 
 def _noise(t: F64, y: F64) -> float:
-    """Return the standard deviation of the medians about a smooth curve.
-
-    It is taken from second differences, which are 0 on a line.
-    """
+    """Return the standard deviation of the medians about a smooth curve, by second differences: 0 on a line."""
     if len(t) < 4:
         return 0.0
     share = (t[1:-1] - t[:-2]) / np.maximum(t[2:] - t[:-2], 1.0)
@@ -272,81 +245,53 @@ def _costs(t: F64, y: F64) -> F64:
 
 # Each with its unit and what it was chosen on, in the terms of `sequences`: simulated, tuned and few iterations.
 
-
-#: The most bins of the search. Not tuned: limits memory, to 128 MiB for each spectrum.
-_MOST_BINS = 1 << 23
+_MOST_BINS = 1 << 23  # The most bins of the search. Not tuned: limits memory, to 128 MiB for each spectrum.
 #: With more bins than this, only those near a pair of events are computed if these are fewer. Not tuned: limits time,
 #: since recordings may be days apart.
 _MANY_BINS = 1 << 20
-#: A peak is higher than all within this many bins. Not tuned: the flanks of a peak are a bin or two.
-_PEAK_BINS = 3
+_PEAK_BINS = 3  # A peak is higher than all within this many bins. Not tuned: the flanks of a peak are a bin or two.
 #: The duration of the chunk that is searched first, ns (simulated: drifts of 50 ppm do not smear it beyond a bin).
 _CHUNK_NS = 1.5e9
-#: With fewer events the chunk may be longer (simulated: enough to distinguish iterations).
-_LEAST_CHUNK_EVENTS = 400
-#: With more events the chunk is cut. Not tuned: limits time.
-_MOST_CHUNK_EVENTS = 4000
-#: The number of peaks that are refined (simulated).
-_CANDIDATES = 60
+_LEAST_CHUNK_EVENTS = 400  # With fewer events the chunk may be longer (simulated: enough to distinguish iterations).
+_MOST_CHUNK_EVENTS = 4000  # With more events the chunk is cut. Not tuned: limits time.
+_CANDIDATES = 60  # The number of peaks that are refined (simulated).
 #: In addition, all peaks within this many standard deviations of the highest count (simulated: equal layers without
 #: jitter).
 _AS_HIGH_SIGMA = 2.0
-#: The most peaks that are refined. Not tuned: limits time.
-_MOST_CANDIDATES = 300
-#: The number of best offsets that are also tried earlier (simulated, tuned).
-_TRIED_SOONER = 4
+_MOST_CANDIDATES = 300  # The most peaks that are refined. Not tuned: limits time.
+_TRIED_SOONER = 4  # The number of best offsets that are also tried earlier (simulated, tuned).
 #: Earlier by this, ns: peaks are too late by the latency of work (tuned).
 _SOONER_NS = (100 * _US, 200 * _US, 400 * _US)
-#: The inner events of a first comparison. Not tuned: it halves the time of the search.
-_FIRST_LOOK_EVENTS = 400
+_FIRST_LOOK_EVENTS = 400  # The inner events of a first comparison. Not tuned: it halves the time of the search.
 #: The number of best candidates that are compared closely, besides equally good ones. Not tuned: limits time.
 _CLOSELY_SEEN = 10
 #: The distances within which pairs are searched one after the other in a first comparison, in bins (simulated).
 _FIRST_LOOK_BINS = (4.0, 2.0, 1.0)
-#: The distance after these, and before `NEAR_NS`, ns (simulated).
-_NEARER_NS = 50 * _US
-#: The least spread of starts about the medians of their classes, ns (simulated: times in whole microseconds).
-#: The same for ends, ns.
-_LEAST_SPREAD_OF_ENDS_NS = 3 * _US
+_NEARER_NS = 50 * _US  # The distance after these, and before `NEAR_NS`, ns (simulated).
+_LEAST_SPREAD_OF_ENDS_NS = 3 * _US  # The least spread of ends about the medians of their classes, ns (simulated).
 #: The share of events that match by chance, in the model that scores them. Not tuned: some tenths are missing.
 _BY_CHANCE = 0.3
 #: The range of the ends of events that match by chance, in that model, ns. Not tuned: about the length of an operator.
 _CHANCE_END_NS = 1e6
-#: The approximate greatest number of pairs of a fit. Not tuned: limits time.
-_FIT_PAIRS = 5000
+_FIT_PAIRS = 5000  # The approximate greatest number of pairs of a fit. Not tuned: limits time.
 #: The least margin of the best offset over all others, in standard deviations over blocks (simulated: none wrong).
 LEAST_MARGIN = 5.0
 #: Random offsets are drawn up to this far from the best one, ns. Not tuned: far beyond an iteration.
 _RANDOM_WITHIN_NS = 5e8
 #: The number of random offsets drawn. Not tuned: more than are used, since some are the best offset itself.
 _RANDOM_DRAWN = 60
-#: The most random offsets used. Not tuned: their spread is known to a tenth then.
-_RANDOM_PLACES = 40
-#: The fewest random offsets. Not tuned: their spread is known to a quarter then.
-_LEAST_PLACES = 10
-#: The fewest blocks. Not tuned: with fewer their spread is hardly known.
-_LEAST_BLOCKS = 8
-#: The greatest log-likelihood ratio of one event, nats (tuned): a single event is not evidence.
-_MOST_OF_AN_EVENT = 8.0
+_RANDOM_PLACES = 40  # The most random offsets used. Not tuned: their spread is known to a tenth then.
+_LEAST_PLACES = 10  # The fewest random offsets. Not tuned: their spread is known to a quarter then.
+_LEAST_BLOCKS = 8  # The fewest blocks. Not tuned: with fewer their spread is hardly known.
+_MOST_OF_AN_EVENT = 8.0  # The greatest log-likelihood ratio of one event, nats (tuned): a single event is not evidence.
 #: The least spread of the ratio of one event, nats (simulated: equal layers): times are cut, and models are not exact.
 _SPREAD_OF_AN_EVENT = 1.0
 #: The factor by which a fit may exceed the prior drift, before the region limits it. Not tuned: any slack does.
 DRIFT_SLACK = 1.5
 #: The prior standard deviation of a drift, as a ratio. Not tuned: clocks of one machine run within 100 ppm.
 PRIOR_DRIFT = 100e-6
-#: Offsets no further apart than this are one, ns. Not tuned: two bins.
-SAME_PLACE_NS = 200 * _US
-#: The events of a block, since neighbours are similar (simulated).
-BLOCK_EVENTS = 40
-
-
-@dataclass(frozen=True, slots=True)
-class _Refined:
-    """A refined offset, whichever chunk scores it."""
-
-    line: Line
-    scale: float
-    matches: int
+SAME_PLACE_NS = 200 * _US  # Offsets no further apart than this are one, ns. Not tuned: two bins.
+BLOCK_EVENTS = 40  # The events of a block, since neighbours are similar (simulated).
 
 
 @dataclass(slots=True)
@@ -360,8 +305,12 @@ class Candidate:
 
     line: Line
     scale: float
-    score: F64
     matches: int
+    score: F64
+
+
+#: The line, the scale and the matches of a refined offset, whichever chunk scores it.
+_Refined = tuple[Line, float, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -386,20 +335,17 @@ class Chunk:
     refined: dict[tuple[Line, tuple[float, ...]], _Refined | None] = field(default_factory=dict)
 
     @classmethod
-    def both(cls, a: Events, b: Events, prior: Prior) -> Iterator[Chunk]:
+    def starts(cls, a: Events, b: Events, prior: Prior) -> Iterator[Chunk]:
         """Yield the chunk of the start of b, and that of the start of a."""
-        of_b = cls.first(a, b, prior, of_b=True)
+        of_b = cls.start(a, b, prior, of_b=True)
         yield of_b
-        of_a = cls.first(a, b, prior, of_b=False)
-        all_of_both = len(of_b.b) == len(b) and len(of_a.a) == len(a) and of_a.bin == of_b.bin
-        yield replace(of_b, of_b=False) if all_of_both else of_a
+        of_a = cls.start(a, b, prior, of_b=False)
+        are_equal = len(of_b.b) == len(b) and len(of_a.a) == len(a) and of_a.bin == of_b.bin
+        yield replace(of_b, of_b=False) if are_equal else of_a
 
     @classmethod
-    def first(cls, a: Events, b: Events, prior: Prior, *, of_b: bool) -> Chunk:
-        """Return the start of one side.
-
-        It has enough events to tell iterations apart, and few enough for the drift not to smear them.
-        """
+    def start(cls, a: Events, b: Events, prior: Prior, *, of_b: bool) -> Chunk:
+        """Return the start of a side: enough events to tell iterations apart, too few for the drift to smear them."""
         whole = b if of_b else a
         few, many = (min(len(whole), count) - 1 for count in (_LEAST_CHUNK_EVENTS, _MOST_CHUNK_EVENTS))
         until = min(max(float(whole.start[0]) + _CHUNK_NS, float(whole.start[few])), float(whole.start[many]))
@@ -414,16 +360,10 @@ class Chunk:
 
     def pairs(self, line: Line, tolerance: float) -> Pairs:
         """Return the pairs on a line; rows of b count from its first event."""
-        begin, b, match = self.match(line, tolerance)
-        pairs = Pairs.of(self.a, b, match, line)
-        return replace(pairs, b=pairs.b + begin)
-
-    def match(self, line: Line, tolerance: float) -> tuple[int, Events, Array]:
-        """Return the first row of b that can match, a mask of those that can, and the row of a for each."""
         first, last = line.map(np.array(self.span))
         begin, end = np.searchsorted(self.b.start, (first - tolerance, last + tolerance)).tolist()
-        b = self.b.take(slice(begin, end))
-        return begin, b, self.matcher.part(b).holding(line, tolerance)
+        pairs = self.matcher.part(self.b.take(slice(begin, end))).pairs(line, tolerance)
+        return replace(pairs, b=pairs.b + begin)
 
     def score(self, line: Line, scale: float) -> F64:
         """Return the log-likelihood of each event of the chunk.
@@ -467,9 +407,8 @@ def correlation(chunk: Chunk, prior: Prior) -> tuple[F64, F64]:
 
 def _pairs_of_a_kind(a: Events, b: Events) -> int:
     """Return how many pairs of an event of a and one of b are of one kind."""
-    (kinds_a, counts_a), (kinds_b, counts_b) = (np.unique(side.kind, return_counts=True) for side in (a, b))
-    _, at_a, at_b = np.intersect1d(kinds_a, kinds_b, assume_unique=True, return_indices=True)
-    return int((counts_a[at_a] * counts_b[at_b]).sum())
+    kinds = 1 + int(max(np.max(a.kind), np.max(b.kind)))
+    return int(np.bincount(a.kind, minlength=kinds) @ np.bincount(b.kind, minlength=kinds))
 
 
 def _bins(events: Events, width: float) -> Array:
@@ -479,15 +418,12 @@ def _bins(events: Events, width: float) -> Array:
 
 
 def _counted(a: Events, b: Events, width: float) -> tuple[Array, F64]:
-    """Return the lags at which events of a kind coincide and those around them, in bins, and how many coincide.
-
-    The first and last possible lags are among them. It costs as much as there are pairs, however far they are apart.
-    """
+    """Return the lags, in bins, near those at which events of a kind coincide, and how many do so, pair by pair."""
     bins_a, bins_b = _bins(a, width), _bins(b, width)
     kinds = np.intersect1d(a.kind, b.kind).tolist()
     coincide = [np.subtract.outer(bins_b[b.kind == kind], bins_a[a.kind == kind]).ravel() for kind in kinds]
     found, counts = np.unique(np.concatenate([np.empty(0, np.int64), *coincide]), return_counts=True)
-    low, high = -int(bins_a[-1]), int(bins_b[-1])
+    low, high = -int(bins_a[-1]), int(bins_b[-1])  # the first and the last possible lag are among them
     lags = np.unique(np.concatenate((found, (low, high))))
     lags = np.unique(np.concatenate([lags + shift for shift in range(-_PEAK_BINS, _PEAK_BINS + 1)]))
     lags = lags[(lags >= low) & (lags <= high)]
@@ -497,10 +433,7 @@ def _counted(a: Events, b: Events, width: float) -> tuple[Array, F64]:
 
 
 def _transformed(a: Events, b: Events, width: float) -> tuple[Array, F64]:
-    """Return all possible lags, in bins, and how many events of a kind coincide at each, by Fourier transforms.
-
-    The counts are whole, so that equal ones stay equal whatever the library of the transforms rounds.
-    """
+    """Return all possible lags, in bins, and how many events of a kind coincide at each, by Fourier transforms."""
     bins_a, bins_b = _bins(a, width), _bins(b, width)
     size_a, size_b = int(bins_a[-1]) + 1, int(bins_b[-1]) + 1
     size = 1 << (size_a + size_b).bit_length()
@@ -511,6 +444,7 @@ def _transformed(a: Events, b: Events, width: float) -> tuple[Array, F64]:
             spectrum_a = np.fft.rfft(np.bincount(of_a, minlength=size))
             total += np.fft.rfft(np.bincount(of_b, minlength=size)) * np.conj(spectrum_a)
     lags = np.arange(-size_a + 1, size_b)
+    # The counts are whole, so that equal ones stay equal whatever the library of the transforms rounds.
     return lags, np.rint(np.fft.irfft(total, size)[lags])
 
 
@@ -552,12 +486,11 @@ def candidates(chunk: Chunk, x0: float, prior: Prior, offsets: F64, heights: F64
         [_candidate(thin, Line(peak, 0.0, x0), prior, _FIRST_LOOK_BINS) for peak in _peaks(offsets, heights).tolist()]
     )
     again = [
-        other
+        sooner
         for place in candidates[:_TRIED_SOONER]
-        for sooner in _SOONER_NS
-        if (line := replace(place.line, offset=place.line.offset - sooner))
-        and (other := _candidate(thin, line, prior, _FIRST_LOOK_BINS)) is not None
-        and other.matches >= place.matches
+        for by in _SOONER_NS
+        if (sooner := _candidate(thin, place.line.shifted(-by), prior, _FIRST_LOOK_BINS))
+        and sooner.matches >= place.matches
     ]
     places = _distinct([*candidates, *again])
     kept = [
@@ -571,8 +504,8 @@ def candidates(chunk: Chunk, x0: float, prior: Prior, offsets: F64, heights: F64
 def _distinct(places: list[Candidate | None]) -> list[Candidate]:
     """Return the candidates, the best first, without those near a better one."""
     distinct: list[Candidate] = []
-    for place in sorted((place for place in places if place is not None), key=lambda one: -float(one.score.sum())):
-        if all(abs(place.line.offset - other.line.offset) > SAME_PLACE_NS for other in distinct):
+    for place in sorted(filter(None, places), key=lambda place: -float(place.score.sum())):
+        if all(abs(place.line.offset - better.line.offset) > SAME_PLACE_NS for better in distinct):
             distinct.append(place)
     return distinct
 
@@ -583,9 +516,7 @@ def _candidate(chunk: Chunk, line: Line, prior: Prior, bins: tuple[float, ...]) 
     if key not in chunk.refined:
         chunk.refined[key] = _refined(chunk, line, prior, bins)
     refined = chunk.refined[key]
-    if refined is None:
-        return None
-    return Candidate(refined.line, refined.scale, chunk.score(refined.line, refined.scale), refined.matches)
+    return refined and Candidate(*refined, chunk.score(*refined[:2]))
 
 
 def _refined(chunk: Chunk, line: Line, prior: Prior, bins: tuple[float, ...]) -> _Refined | None:
@@ -596,7 +527,7 @@ def _refined(chunk: Chunk, line: Line, prior: Prior, bins: tuple[float, ...]) ->
             return None
         line, scale = fitted(chunk.a, chunk.b, pairs, line, prior)
     line = centred(chunk.a, chunk.b, pairs, line, prior)
-    return _Refined(line, scale, int(np.count_nonzero(chunk.match(line, NEAR_NS)[2] >= 0)))
+    return line, scale, len(chunk.pairs(line, NEAR_NS))
 
 
 def fitted(a: Events, b: Events, pairs: Pairs, line: Line, prior: Prior) -> tuple[Line, float]:

@@ -25,8 +25,7 @@ from traceconv.model.clocks import DRIFT_UNIT, FREE_DRIFT, Bend, ClockMap, Prove
 from traceconv.model.columns import I32
 
 Array = npt.NDArray[Any]
-#: The most rivals that an estimate lists.
-MOST_RIVALS = 10
+MOST_RIVALS = 10  # The most rivals that an estimate lists.
 
 
 @dataclass(frozen=True, slots=True)
@@ -285,8 +284,7 @@ def insufficient(method: Method, reason: str) -> Estimate:
 
 # -- The estimate for two clocks of inputs, with the maps between them that follow from it ---------------------------
 
-#: Messages name this many rivals at most.
-_MOST_NAMED = 4
+_MOST_NAMED = 4  # Messages name this many rivals at most.
 
 
 @dataclass(frozen=True, slots=True)
@@ -368,12 +366,10 @@ OneWay = Callable[[ClockInput, ClockInput, ClockMap | None], Sequence[PairEstima
 def pair_estimate(
     a: ClockInput, b: ClockInput, estimate: Estimate, zeros: tuple[int, int], known: ClockMap | None
 ) -> PairEstimate:
-    """Return the estimate for two clocks, with the maps in both directions.
+    """Return the estimate for two clocks, the first of which is its clock x, with the maps in both directions.
 
     Args:
-        a, b: the two clocks; a is clock x of the estimate.
-        estimate: the answer of an estimator.
-        zeros: the times of a and b that its numbers count from, ns.
+        zeros: the times of a and b that the numbers of the estimate count from, ns.
         known: the map from a to b that was known before.
     """
     chain = estimate.chain
@@ -415,12 +411,10 @@ def swapped(pair: PairEstimate) -> PairEstimate:
 
 def relined(pair: PairEstimate, line: Line) -> PairEstimate:
     """Return the estimate with another line, which its region holds."""
+    if pair.swapped:
+        return swapped(relined(swapped(pair), line))
     estimate = replace(pair.estimate, chain=Chain((line,)))
-    sides = (pair.b, pair.a) if pair.swapped else (pair.a, pair.b)
-    zeros = (pair.zero_b, pair.zero_a) if pair.swapped else (pair.zero_a, pair.zero_b)
-    known = pair.known.inverse() if pair.known and pair.swapped else pair.known
-    one = pair_estimate(*sides, estimate, zeros, known)
-    return replace(swapped(one) if pair.swapped else one, rows=pair.rows)
+    return replace(pair_estimate(pair.a, pair.b, estimate, (pair.zero_a, pair.zero_b), pair.known), rows=pair.rows)
 
 
 def in_both_orders(one_way: OneWay, a: ClockInput, b: ClockInput, known: ClockMap | None) -> list[PairEstimate]:
@@ -444,7 +438,6 @@ def refused_unless_narrower(pair: PairEstimate, give: str, them: str) -> PairEst
     """Return the estimate, refused if its bound is not smaller than the one that was known before.
 
     Args:
-        pair: the estimate.
         give, them: for the reason, what gives the bound, and the pronoun for it.
     """
     known = pair.known.bound_ns if pair.known else None
@@ -455,12 +448,7 @@ def refused_unless_narrower(pair: PairEstimate, give: str, them: str) -> PairEst
 
 
 def is_accepted(estimate: Estimate, *, same_run: bool = False) -> bool:
-    """Return whether an estimate is certain enough to be used.
-
-    Args:
-        estimate: the estimate.
-        same_run: whether the user states that all inputs are of one run.
-    """
+    """Return whether an estimate is certain enough, also if the user states that all inputs are of one run."""
     return estimate.verdict is Verdict.OK or (same_run and estimate.verdict is Verdict.UNVERIFIED)
 
 
@@ -483,16 +471,13 @@ def _in_integers(line: Line, at: float, zeros: tuple[int, int]) -> Bend:
 
 
 def _bound(chain: Chain, x: F64) -> int | None:
-    """Return how wrong a relation is at most between the first and the last of some times, ns; None without a region.
-
-    Beside a jump the error can be as great as the jump, if nothing tells on which side of it an event is.
-    """
+    """Return how wrong a relation is at most over the span of some times, ns; None without a region."""
     if not chain.bounded:
         return None
     begins = np.array(chain.begins)
     begins = begins[(begins > x[0]) & (begins < x[-1])]
     around = np.concatenate((begins, np.nextafter(begins, -np.inf)))  # both sides of each line's start
-    for line in chain.lines:
+    for line in chain.lines:  # beside a jump, an event may be on either side of it
         around = around[~line.in_doubt(around)]
     x = np.concatenate((x, around))
     low, high = chain.bounds(x)

@@ -86,11 +86,9 @@ class Known:
 
     @classmethod
     def of(cls, known: ClockMap | None, span: tuple[int, int], zeros: tuple[int, int]) -> Known:
-        """Return what a map says about two clocks between two times of clock x.
+        """Return what a map from clock x to clock y says between two times of clock x, ns.
 
         Args:
-            known: the map from clock x to clock y; None if there is none.
-            span: the two times of clock x, ns.
             zeros: the times of x and y that the estimator counts from, ns.
         """
         if known is None or known.bound_ns is None:
@@ -168,11 +166,8 @@ def _by_launches(host: ClockInput, device: ClockInput, known: ClockMap | None) -
     launches = launches_of(host.trace, host.clock, device.trace, device.clock)
     if launches is None:
         return []
-
-    def align(before: Known) -> Estimate:
-        return align_launches(launches.scaled(before.rate), before.prior)
-
-    pair = _pair(host, device, (launches.zero_x, launches.zero_y), known, align)
+    zeros = launches.zero_x, launches.zero_y
+    pair = _pair(host, device, zeros, known, lambda before: align_launches(launches.scaled(before.rate), before.prior))
     return [refused_unless_narrower(pair, "launches give", "them")]
 
 
@@ -231,9 +226,6 @@ def by_activity(a: ClockInput, b: ClockInput, known: ClockMap | None) -> PairEst
 
     Without a certain one the best is returned; None if there is nothing to compare.
     """
-    watched = (len(side.trace.samples.ts) or len(side.trace.counters.ts) for side in (b, a))
-    if not any(len(side.trace.slices.ts) and seen for side, seen in zip((a, b), watched, strict=True)):
-        return None
     found = in_both_orders(_by_activity, a, b, known)
     certain = [pair for pair in found if not pair.estimate.verdict.refused]
     middle = sum(a.span) // 2
@@ -248,11 +240,9 @@ def by_activity(a: ClockInput, b: ClockInput, known: ClockMap | None) -> PairEst
 
 
 def _by_activity(a: ClockInput, b: ClockInput, known: ClockMap | None) -> list[PairEstimate]:
-    """Return the estimates for the slices of a and each view of b, those by sampling gaps first, then the surest view.
-
-    A view is a counter of b, or the samples of a thread or a runtime.
-    """
-    slices = busy_slices(a.trace, a.clock)
+    """Return the estimates by sampling gaps, then for each view of b: the samples of a thread or runtime, a counter."""
+    is_watched = len(b.trace.samples.ts) or len(b.trace.counters.ts)
+    slices = busy_slices(a.trace, a.clock) if is_watched else None
     if slices is None:
         return []
     labelled = samples_of(b.trace, b.clock, libraries_of(a.trace))[:_MOST_VIEWS]
@@ -322,10 +312,7 @@ def _offset(sampled: SampledThreads, clock_map: ClockMap) -> float:
 
 
 def _near(sampled: SampledThreads, rough: Sequence[PairEstimate], *, certain: bool) -> list[tuple[float, float]]:
-    """Return windows of offsets to search: around the best offsets by labels, and around their rivals unless certain.
-
-    Windows that overlap are joined.
-    """
+    """Return windows of offsets to search: around the best ones by labels, and around their rivals unless certain."""
     around = [
         (_offset(sampled, pair.clock_map) + away, max(_CERTAIN_NS, _half_width(pair)) if certain else _AROUND_NS)
         for pair in rough
@@ -344,10 +331,7 @@ def _near(sampled: SampledThreads, rough: Sequence[PairEstimate], *, certain: bo
 def estimate_pair(a: ClockInput, b: ClockInput, known: ClockMap | None, names: NameMap) -> PairEstimate | None:
     """Return the relation of two clocks by their events, or a refusal with its reason; None without events to compare.
 
-    Args:
-        a, b: the two clocks.
-        known: a rough map from a to b; None if there is none.
-        names: which names mean the same work.
+    A rough map from a to b narrows the search.
     """
     if same_recording(a.trace, b.trace):
         return by_equality(a, b, known)
@@ -360,8 +344,8 @@ def estimate_pair(a: ClockInput, b: ClockInput, known: ClockMap | None, names: N
     active = None if is_settled else by_activity(a, b, known)
     # Users understand names best: of equally good answers they are reported.
     found = [pair for pair in (named, launched, active) if pair is not None]
-    return min(found, key=lambda pair: _badness(pair.estimate.verdict), default=None)
-
-
-def _badness(verdict: Verdict) -> tuple[bool, bool]:
-    return verdict.refused, verdict is not Verdict.OK
+    return min(
+        found,
+        key=lambda pair: (pair.estimate.verdict.refused, pair.estimate.verdict is not Verdict.OK),
+        default=None,
+    )

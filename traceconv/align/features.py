@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -33,12 +33,7 @@ _MOST_THREADS = 3  # Threads that are candidates of their own: the busiest. Not 
 
 @dataclass(frozen=True, slots=True)
 class SharedWork:
-    """The slices on one clock of one input whose kinds another trace has, too.
-
-    Attributes:
-        events: in order of their start.
-        rows: the row of each event in the slices of the trace.
-    """
+    """The slices on one clock of one input whose kinds another trace has, too, and their rows in the trace."""
 
     events: Events
     rows: Array
@@ -53,25 +48,23 @@ def shared_work(a: Trace, clock_a: int, b: Trace, clock_b: int, names: NameMap) 
     numbers = {kind: number for number, kind in enumerate(sorted(set(kinds_a.values()) & set(kinds_b.values())))}
     if not numbers:
         return None
-    both = (_work_on(a, clock_a, kinds_a, numbers), _work_on(b, clock_b, kinds_b, numbers))
-    return both if all(len(work.events) for work in both) else None
+    work = (_work_on(a, clock_a, kinds_a, numbers), _work_on(b, clock_b, kinds_b, numbers))
+    return work if all(len(side.events) for side in work) else None
 
 
-def nested_work(a: Trace, b: Trace, both: tuple[SharedWork, SharedWork]) -> ThreadStretches | None:
-    """Return the nested work of two traces; None if no slice contains another one and b has no other work.
+def nested_work(a: Trace, b: Trace, work: tuple[SharedWork, SharedWork]) -> ThreadStretches | None:
+    """Return the nested work of an outer and an inner trace, given their slices of common kinds.
 
-    Args:
-        a, b: the outer and the inner trace.
-        both: the slices of common kinds.
+    It is None if no slice contains another one and b has no other work.
     """
-    nest = nest_of(a, b, both)
-    flat = sum(len(thread.begin) for thread in nest.threads) <= 2 * len(both[0].rows) + 1
-    return None if flat and len(nest.calls) == len(both[1].rows) else nest
+    nest = nest_of(a, b, work)
+    flat = sum(len(thread.begin) for thread in nest.threads) <= 2 * len(work[0].rows) + 1
+    return None if flat and len(nest.calls) == len(work[1].rows) else nest
 
 
-def nest_of(a: Trace, b: Trace, both: tuple[SharedWork, SharedWork]) -> ThreadStretches:
+def nest_of(a: Trace, b: Trace, work: tuple[SharedWork, SharedWork]) -> ThreadStretches:
     """Return the stretches of the threads of a with common work, and all calls of b on the tracks of such work."""
-    outer, inner = both
+    outer, inner = work
     kinds = np.full(len(a.slices.ts), UNNAMED, np.int32)
     kinds[outer.rows] = outer.events.kind
     tracks = np.unique(a.slices.track[outer.rows]).tolist()
@@ -95,7 +88,8 @@ def _stretches(trace: Trace, track: int, kinds: I32, zero: int) -> Stretches:
         stretches.append((at, start, opened[-1][1] if opened else UNNAMED))
         opened.append((until, number))
         at = start
-    begin, end, kind = np.array([one for one in stretches[:-1] if one[1] > one[0]] or np.empty((0, 3)), np.int64).T
+    lasting = [stretch for stretch in stretches[:-1] if stretch[1] > stretch[0]]
+    begin, end, kind = np.array(lasting or np.empty((0, 3)), np.int64).T
     return Stretches((begin - zero).astype(np.float64), (end - zero).astype(np.float64), kind.astype(np.int32))
 
 
@@ -113,7 +107,7 @@ def _calls(trace: Trace, work: SharedWork, *, unnamed: bool) -> Events:
         rows = rows[kept]
         rows = rows[np.argsort(slices.ts[rows], kind="stable")]
     start = (slices.ts[rows] - work.events.zero_ns).astype(np.float64)
-    return Events(start, slices.dur[rows].astype(np.float64), kinds[rows], work.events.zero_ns, work.events.quantum_ns)
+    return replace(work.events, start=start, dur=slices.dur[rows].astype(np.float64), kind=kinds[rows], label=None)
 
 
 def _kinds(trace: Trace, clock: int, names: NameMap) -> dict[int, str]:
@@ -129,7 +123,7 @@ def _names(trace: Trace, rows: Array) -> Iterator[tuple[int, str]]:
     used, first = np.unique(trace.slices.name[rows], return_index=True)
     slices, at = trace.slices, rows[first]
     numbers, values = arg_values(trace.args, slices.args_at[at], slices.args_len[at], _TYPES)
-    types = [next((one for one in of if one and isinstance(one, str)), "") for of in values]
+    types = [next((value for value in row if value and isinstance(value, str)), "") for row in values]
     yield from zip(used.tolist(), (types[number] for number in numbers.tolist()), strict=True)
 
 
@@ -152,16 +146,15 @@ def _work_on(trace: Trace, clock: int, kinds: dict[int, str], numbers: dict[str,
     # Without times, the order is that of the log: positions may begin anew in it, and lengths may be 0.
     order = np.argsort(slices.origin[rows] if trace.clocks[clock].run is Run.NONE else slices.ts[rows], kind="stable")
     rows, shared = rows[order], shared[order]
+    return SharedWork(replace(_events(trace, clock, rows, shared), label=_labels(trace, rows)), rows)
+
+
+def _events(trace: Trace, clock: int, rows: Array, kind: Array) -> Events:
+    """Return slices on a clock as events that count from the first of them."""
+    slices = trace.slices
     zero = int(slices.ts[rows[0]]) if len(rows) else 0
-    events = Events(
-        (slices.ts[rows] - zero).astype(np.float64),
-        slices.dur[rows].astype(np.float64),
-        shared.astype(np.int32),
-        zero,
-        float(trace.clocks[clock].resolution_ns),
-        label=_labels(trace, rows),
-    )
-    return SharedWork(events, rows)
+    start, dur = (slices.ts[rows] - zero).astype(np.float64), slices.dur[rows].astype(np.float64)
+    return Events(start, dur, kind.astype(np.int32), zero, float(trace.clocks[clock].resolution_ns))
 
 
 def _labels(trace: Trace, rows: Array) -> I32:
@@ -169,7 +162,7 @@ def _labels(trace: Trace, rows: Array) -> I32:
     slices = trace.slices
     problem, values = arg_values(trace.args, slices.args_at[rows], slices.args_len[rows], _PROBLEM)
     number_of: dict[str, int] = {}
-    same = np.array([number_of.setdefault(repr(one), len(number_of)) for one in values], np.int64)
+    same = np.array([number_of.setdefault(repr(value), len(number_of)) for value in values], np.int64)
     numbers: dict[tuple[int, int], int] = {}
     keys = zip(slices.name[rows].tolist(), same[problem].tolist(), strict=True)
     return np.fromiter((numbers.setdefault(key, len(numbers)) for key in keys), np.int32, len(rows))
@@ -180,15 +173,15 @@ def innermost(trace: Trace, rows: Array, kind: Array) -> tuple[Array, Array]:
     slices = trace.slices
     end = slices.ts[rows] + slices.dur[rows]
     order = np.lexsort((np.arange(len(rows)), kind, slices.track[rows]))
-    one, following = order[:-1], order[1:]
+    outer, inner = order[:-1], order[1:]
     holds = (
-        (slices.track[rows[one]] == slices.track[rows[following]])
-        & (kind[one] == kind[following])
-        & (slices.ts[rows[following]] < end[one])
-        & (end[following] <= end[one])
+        (slices.track[rows[outer]] == slices.track[rows[inner]])
+        & (kind[outer] == kind[inner])
+        & (slices.ts[rows[inner]] < end[outer])
+        & (end[inner] <= end[outer])
     )
     keep = np.ones(len(rows), bool)
-    keep[one[holds]] = False
+    keep[outer[holds]] = False
     return rows[keep], kind[keep]
 
 
@@ -203,9 +196,7 @@ def busy_slices(trace: Trace, clock: int) -> Events | None:
     if not len(rows):
         return None
     rows, kind = innermost(trace, rows, np.zeros(len(rows), np.int32))
-    rows = rows[np.argsort(slices.ts[rows], kind="stable")]
-    start, dur = _from_first(slices.ts[rows]), slices.dur[rows].astype(np.float64)
-    return Events(start, dur, kind, int(slices.ts[rows[0]]), float(trace.clocks[clock].resolution_ns))
+    return _events(trace, clock, rows[np.argsort(slices.ts[rows], kind="stable")], kind)
 
 
 def libraries_of(trace: Trace) -> list[str]:
@@ -221,12 +212,8 @@ def samples_of(trace: Trace, clock: int, libraries: Iterable[str]) -> list[Sampl
     """Return samples with labels from call stacks: whether the stack ends in files of a runtime, or has any of them.
 
     Pool threads may spin between the operators. So each thread is a candidate, and all threads with the runtime
-    together are one, too. A label that nearly all stacks have, or nearly none, is left out.
-
-    Args:
-        trace: with samples.
-        clock: that of the samples.
-        libraries: patterns of files, one for each runtime.
+    together are one, too. A label that nearly all stacks have, or nearly none, is left out. The files of each runtime
+    are a pattern.
     """
     table = trace.samples
     rows = rows_on(trace, clock, table.track)
@@ -239,9 +226,9 @@ def samples_of(trace: Trace, clock: int, libraries: Iterable[str]) -> list[Sampl
             threads, counts = np.unique(table.track[rows[busy]], return_counts=True)
             chosen = threads[np.argsort(-counts, kind="stable")[:_MOST_THREADS]]
             for tracks in (threads, *chosen[:, None]):
-                of = np.isin(table.track[rows], tracks)
-                samples = _labelled(table.ts[rows[of]], busy[of])
-                if samples is not None and not any(_equal(samples, other) for other in found):
+                seen = np.isin(table.track[rows], tracks)
+                samples = _labelled(table.ts[rows[seen]], busy[seen])
+                if samples is not None and not any(_equal(samples, earlier) for earlier in found):
                     found.append(samples)
     return found
 
@@ -261,21 +248,14 @@ def sampled_threads(a: Trace, clock_a: int, b: Trace, clock_b: int) -> list[Samp
     samples = _by_thread(b, b.samples.track[rows], b.samples.ts[rows])
     if not reads or not samples:
         return []
-    zeros = min(int(one[0]) for one in reads.values()), min(int(one[0]) for one in samples.values())
-    busiest = max(reads, key=lambda one: len(reads[one]))
-    most = sorted(samples, key=lambda one: -len(samples[one]))[:_MOST_THREADS]
-    groups = [[(tid, tid) for tid in reads if tid in samples]]
-    return [
-        SampledThreads(
-            tuple(
-                ((reads[one] - zeros[0]).astype(np.float64), (samples[other] - zeros[1]).astype(np.float64))
-                for one, other in group
-            ),
-            *zeros,
-            float(a.clocks[clock_a].resolution_ns),
-        )
-        for group in (groups if groups[0] else [[(busiest, tid)] for tid in most])
-    ]
+    zero_a, zero_b = (min(int(times[0]) for times in side.values()) for side in (reads, samples))
+    read = {tid: (times - zero_a).astype(np.float64) for tid, times in reads.items()}
+    sampled = {tid: (times - zero_b).astype(np.float64) for tid, times in samples.items()}
+    busiest = max(read, key=lambda tid: len(read[tid]))
+    most = sorted(sampled, key=lambda tid: -len(sampled[tid]))[:_MOST_THREADS]
+    equal = tuple((read[tid], sampled[tid]) for tid in read if tid in sampled)
+    groups = [equal] if equal else [((read[busiest], sampled[tid]),) for tid in most]
+    return [SampledThreads(group, zero_a, zero_b, float(a.clocks[clock_a].resolution_ns)) for group in groups]
 
 
 def _by_thread(trace: Trace, track: Array, *times: Array) -> dict[int, Array]:
@@ -283,7 +263,7 @@ def _by_thread(trace: Trace, track: Array, *times: Array) -> dict[int, Array]:
     by_thread: dict[int, list[Array]] = {}
     for number in np.unique(track).tolist():
         tid = trace.tracks[number].tid
-        by_thread.setdefault(-1 - number if tid is None else tid, []).extend(one[track == number] for one in times)
+        by_thread.setdefault(-1 - number if tid is None else tid, []).extend(ts[track == number] for ts in times)
     return {tid: np.sort(np.concatenate(parts)) for tid, parts in by_thread.items()}
 
 
@@ -303,7 +283,7 @@ def bins_of(trace: Trace, clock: int) -> list[Bins]:
         # The value from a time on is what was counted until the next time.
         bins = Bins(_from_first(table.ts[rows]), table.value[rows[:-1]], int(table.ts[rows[0]]))
         found.append((_COUNTERS.index(name), bins))
-    return [bins for _, bins in sorted(found, key=lambda one: one[0])]
+    return [bins for _, bins in sorted(found, key=lambda ranked: ranked[0])]
 
 
 def _frames_in(trace: Trace, files: re.Pattern[str]) -> tuple[Array, Array]:
@@ -325,5 +305,5 @@ def _from_first(ts: Array) -> Array:
     return np.asarray(ts - int(ts[0]), np.float64)
 
 
-def _equal(one: Samples, other: Samples) -> bool:
-    return one.zero_ns == other.zero_ns and np.array_equal(one.t, other.t) and np.array_equal(one.busy, other.busy)
+def _equal(left: Samples, right: Samples) -> bool:
+    return left.zero_ns == right.zero_ns and np.array_equal(left.t, right.t) and np.array_equal(left.busy, right.busy)

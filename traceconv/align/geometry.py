@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
@@ -58,14 +58,11 @@ class Region(Struct, frozen=True):
 
     def offsets_at(self, drift: float) -> tuple[float, float] | None:
         """Return the least and greatest offset at x0 for a drift; None if the region has no line of that drift."""
-        offsets: list[float] = []
-        for i in range(len(self.offsets)):
-            j = (i + 1) % len(self.offsets)
-            step = self.drifts[j] - self.drifts[i]
-            share = (drift - self.drifts[i]) / step if step else 0.0
-            if (step or self.drifts[i] == drift) and 0 <= share <= 1:
-                offsets.append(float(self.offsets[i] + share * (self.offsets[j] - self.offsets[i])))
-        return (min(offsets), max(offsets)) if offsets else None
+        rest, step = drift - self.drifts, np.roll(self.drifts, -1) - self.drifts
+        share = np.divide(rest, step, out=np.zeros(len(rest)), where=step != 0)
+        crosses = (share >= 0) & (share <= 1) & ((step != 0) | (rest == 0))
+        offsets = (self.offsets + share * (np.roll(self.offsets, -1) - self.offsets))[crosses]
+        return (float(np.min(offsets)), float(np.max(offsets))) if len(offsets) else None
 
     def width(self, x: float) -> float:
         """Return the distance of the bounds at x, ns."""
@@ -77,31 +74,22 @@ class Region(Struct, frozen=True):
         if not by:
             return self
         points = np.column_stack((np.concatenate((self.offsets - by, self.offsets + by)), np.tile(self.drifts, 2)))
-        hull = convex_hull(points)
-        return Region(self.x0, hull[:, 0], hull[:, 1])
+        return Region(self.x0, *convex_hull(points).T)
 
     def clipped(self, offset: float, drift: float, limit: float) -> Region | None:
         """Return the part of the region where offset * o + drift * d <= limit; None if it is empty."""
-        value = offset * self.offsets + drift * self.drifts - limit
-        if (value <= 0).all():
+        beyond = offset * self.offsets + drift * self.drifts - limit
+        if (beyond <= 0).all():
             return self
-        kept: list[tuple[float, float]] = []
-        for i in range(len(value)):
-            j = (i + 1) % len(value)
-            if value[i] <= 0:
-                kept.append((self.offsets[i], self.drifts[i]))
-            if (value[i] < 0) != (value[j] < 0) and value[i] != 0 and value[j] != 0:
-                share = value[i] / (value[i] - value[j])
-                kept.append(
-                    (
-                        self.offsets[i] + share * (self.offsets[j] - self.offsets[i]),
-                        self.drifts[i] + share * (self.drifts[j] - self.drifts[i]),
-                    )
-                )
-        if not kept:
-            return None
-        points = np.array(kept)
-        return Region(self.x0, points[:, 0], points[:, 1])
+        corners = np.column_stack((self.offsets, self.drifts))
+        kept = []
+        for i in range(len(corners)):
+            j = (i + 1) % len(corners)
+            if beyond[i] <= 0:
+                kept.append(corners[i])
+            if beyond[i] < 0 < beyond[j] or beyond[j] < 0 < beyond[i]:
+                kept.append(corners[i] + beyond[i] / (beyond[i] - beyond[j]) * (corners[j] - corners[i]))
+        return Region(self.x0, *np.array(kept).T) if kept else None
 
     def at(self, x0: float) -> Region:
         """Return the same set with offsets at another time."""
@@ -114,11 +102,10 @@ class Region(Struct, frozen=True):
         order = slice(None) if area >= 0 else slice(None, None, -1)
         offsets, drifts = moved.offsets[order], moved.drifts[order]
         region: Region | None = self
-        for i in range(len(offsets)):
-            j = (i + 1) % len(offsets)
-            step_o, step_d = offsets[j] - offsets[i], drifts[j] - drifts[i]
+        steps = np.roll(offsets, -1) - offsets, np.roll(drifts, -1) - drifts
+        for offset, drift, step_o, step_d in zip(offsets, drifts, *steps, strict=True):
             if (step_o or step_d) and region is not None:  # the inside lies to the left of each edge
-                region = region.clipped(step_d, -step_o, step_d * offsets[i] - step_o * drifts[i])
+                region = region.clipped(step_d, -step_o, step_d * offset - step_o * drift)
         return region
 
 
@@ -127,7 +114,6 @@ class Line:
     """A relation of two clocks: y = x + offset + drift * (x - x0), ns.
 
     Attributes:
-        offset, drift, x0: the line.
         begin: the time of clock x from which it holds, if it is one of several, ns; minus infinity for the first.
         region: all lines that the evidence allows; None if that is not known.
         matches: the number of pairs that it uses.
@@ -151,6 +137,10 @@ class Line:
         """Return times of clock y on clock x."""
         return self.x0 + (y - self.offset - self.x0) / (1 + self.drift)
 
+    def shifted(self, by: float) -> Line:
+        """Return the line with an offset that is greater by some ns."""
+        return replace(self, offset=self.offset + by)
+
     def in_doubt(self, x: F64) -> Flags:
         """Return which times of clock x may be on this line or on the one before it."""
         first, last = self.doubt or (np.inf, -np.inf)
@@ -158,11 +148,7 @@ class Line:
 
 
 class Chain(Struct, frozen=True):
-    """A relation of two clocks by lines that hold one after the other; mostly one.
-
-    Attributes:
-        lines: in order; at least one.
-    """
+    """A relation of two clocks by one or more lines that hold one after the other; mostly one."""
 
     lines: tuple[Line, ...] = (Line(0.0, 0.0, 0.0),)
 
@@ -220,12 +206,8 @@ def _parts(times: F64, begins: Sequence[float]) -> Iterator[Flags]:
 
 def box(x0: float, low: float, high: float, max_drift: float) -> Region:
     """Return the region of offsets between two values, with drifts up to a limit on either side."""
-    max_drift = max(max_drift, _LEAST_DRIFT)
-    return Region(
-        x0,
-        np.array([low, high, high, low], np.float64),
-        np.array([-max_drift, -max_drift, max_drift, max_drift], np.float64),
-    )
+    most = max(max_drift, _LEAST_DRIFT)
+    return Region(x0, np.array([low, high, high, low], np.float64), np.array([-most, -most, most, most], np.float64))
 
 
 def convex_hull(points: F64) -> F64:
@@ -261,18 +243,13 @@ class LinearConstraints(Struct, frozen=True):
         return len(self.lower) + len(self.upper)
 
     def trimmed(self, drift: float, x0: float, share: float, share_high: float | None = None) -> LinearConstraints:
-        """Return the constraints without the tightest on each side, some of which come from wrong pairs.
+        """Return the constraints without the tightest at a drift, some of which come from wrong pairs.
 
-        Args:
-            drift: the drift at which they are compared.
-            x0: the time at which the offset holds.
-            share: the share of the lower ones to leave out.
-            share_high: the share of the upper ones; None for the same.
+        A share of the lower ones is left out, and of the upper ones the same or another one.
         """
         share_high = share if share_high is None else share_high
-        low = self.lower - drift * (self.lower_x - x0)
-        high = self.upper - drift * (self.upper_x - x0)
-        keep_low = np.argsort(low)[: len(low) - math.ceil(share * len(low))]
+        low, high = self.slack(0.0, drift, x0)
+        keep_low = np.argsort(-low)[: len(low) - math.ceil(share * len(low))]
         keep_high = np.argsort(-high)[: len(high) - math.ceil(share_high * len(high))]
         return LinearConstraints(
             self.lower_x[keep_low], self.lower[keep_low], self.upper_x[keep_high], self.upper[keep_high]
@@ -310,10 +287,7 @@ def _hull(x: F64, y: F64) -> Iterable[tuple[float, float]]:
 
 
 def _without_dents(x: F64, y: F64) -> tuple[F64, F64]:
-    """Return the points without most of those below a line between two others; x ascends.
-
-    This is a fast first step to the hull.
-    """
+    """Return the points without most of those below a line between two others, fast; x ascends."""
     while len(x) > 100:
         step_x, step_y = np.diff(x), np.diff(y)
         keep = np.ones(len(x), bool)
@@ -344,8 +318,8 @@ def line_through(
         step, verdict: the source of the relation and its verdict, for the map.
     """
     x0, y0, _ = readings[0]
-    x = np.array([one - x0 for one, _, _ in readings], np.float64)
-    apart = np.array([(other - y0) - (one - x0) for one, other, _ in readings], np.float64)
+    x = np.array([first - x0 for first, _, _ in readings], np.float64)
+    apart = np.array([(second - y0) - (first - x0) for first, second, _ in readings], np.float64)
     within = np.array([bound for _, _, bound in readings], np.float64) + 0.5
     start = box(0.0, -within[0], within[0], max_drift)
     region = feasible(LinearConstraints(x, apart - within, x, apart + within), start)
@@ -369,12 +343,9 @@ Array = npt.NDArray[Any]
 #: For `hidden_step`: the fewest and the most pairs on either side, the sigmas of a step beyond chance (simulated: none
 #: is seen in 200 pairs without one), and the standard error of a median of one value, in standard deviations.
 _LEAST_OF_STEP, _MOST_OF_STEP, _SIGMAS_OF_STEP, _ERROR_OF_MEDIAN = 20, 200, 6.0, 1.2533
-#: Beyond this many spreads a value has no weight: Tukey's constant for an efficiency of 95 %.
-_TUKEY = 4.685
-#: The standard deviation of a normal distribution for each median deviation.
-_TO_SIGMA = 1.4826
-#: The iteration ends when the line moves by less than this, ns.
-_ENOUGH_NS = 10.0
+_TUKEY = 4.685  # Beyond this many spreads a value has no weight: Tukey's constant for an efficiency of 95 %.
+_TO_SIGMA = 1.4826  # The standard deviation of a normal distribution for each median deviation.
+_ENOUGH_NS = 10.0  # The iteration ends when the line moves by less than this, ns.
 #: The least log-likelihood ratio per sigma of a margin, nats: five sigma are 20 nats, a ratio of 5e8.
 _NATS_OF_A_SIGMA = 4.0
 
@@ -405,15 +376,12 @@ def spread_of(deviations: F64) -> float:
 def robust_line(x: F64, y: F64, least_scale: float, max_drift: float, prior_drift: float) -> tuple[float, float, float]:
     """Return a line y = a + b * (x - mean(x)) by iterated reweighting (Tukey), with a ridge on the slope.
 
+    These are a, b and the standard deviation of the residuals, by times and differences of two clocks, ns.
+
     Args:
-        x: ns.
-        y: differences of two clocks, ns.
         least_scale: the least plausible standard deviation of a residual, ns.
         max_drift: the greatest slope on either side.
         prior_drift: the prior standard deviation of the slope; it matters for a short span.
-
-    Returns:
-        a, b and the standard deviation of the residuals.
     """
     middle = float(x.mean())
     centred = x - middle
@@ -461,8 +429,8 @@ def hidden_step(x: F64, early: F64, late: F64) -> float:
         counts = [min(at, _MOST_OF_STEP), min(len(x) - at, _MOST_OF_STEP)]
         steps = [median(values[near[1]]) - median(values[near[0]]) for values in columns]
         sure = [
-            abs(step) > _SIGMAS_OF_STEP * _ERROR_OF_MEDIAN * one * math.sqrt(1 / counts[0] + 1 / counts[1])
-            for step, one in zip(steps, scatter, strict=True)
+            abs(step) > _SIGMAS_OF_STEP * _ERROR_OF_MEDIAN * spread * math.sqrt(1 / counts[0] + 1 / counts[1])
+            for step, spread in zip(steps, scatter, strict=True)
         ]
         if all(sure) and steps[0] * steps[1] > 0:
             greatest = max(greatest, min(map(abs, steps)))
@@ -487,28 +455,20 @@ def margin_of(better: F64, blocks: int, spread_of_one: float) -> float:
     return min(total / spread, total / _NATS_OF_A_SIGMA)
 
 
-def null_margin(best: float, others: Sequence[float], events: int, spread_of_one: float) -> float:
-    """Return by how many standard deviations a score beats those of random offsets; floors as in `margin_of`.
+def null_margin(best: float, random: Sequence[float], events: int, spread_of_one: float) -> float:
+    """Return by how many standard deviations the score of some events, nats, beats those of random offsets.
 
-    Args:
-        best: the score, nats.
-        others: the scores of random offsets, nats.
-        events: the number of events in a score.
-        spread_of_one: the least standard deviation of the share of one event, nats.
+    The floors are those of `margin_of`.
     """
-    better = best - float(np.mean(others))
-    spread = max(float(np.std(others)), math.sqrt(events) * spread_of_one)
+    better = best - float(np.mean(random))
+    spread = max(float(np.std(random)), math.sqrt(events) * spread_of_one)
     return min(better / spread, better / _NATS_OF_A_SIGMA)
 
 
 def since_last(kinds: tuple[Array, ...], *columns: F64) -> list[F64]:
-    """Return by how much each value differs from the one before of its kind.
+    """Return by how much each value differs from the one before of its kind, a combination of some columns.
 
     All runs of a program do the same work. Only the changes of its durations are peculiar to one run.
-
-    Args:
-        kinds: columns; a kind is a combination of their values.
-        columns: the values.
     """
     order = np.lexsort(kinds)
     again = np.all([kind[order][1:] == kind[order][:-1] for kind in kinds], axis=0)

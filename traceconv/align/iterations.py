@@ -12,54 +12,36 @@ from traceconv.align.geometry import F64, rank_correlation, vary_together
 
 # Each with its unit and what it was chosen on, in the terms of `sequences`: simulated pairs, tuned and few iterations.
 
-#: The most events that are searched for repetition. Not tuned: limits time.
-_MOST_EVENTS = 1 << 13
-#: The most bins of a search. Not tuned: limits time.
-_MOST_BINS = 1 << 16
+_MOST_EVENTS = 1 << 13  # The most events that are searched for repetition. Not tuned: limits time.
+_MOST_BINS = 1 << 16  # The most bins of a search. Not tuned: limits time.
 #: Durations are equal if their logarithms differ by less than this: steady ones, unsteady ones (simulated).
 _CLASS_WIDTHS = (0.06, 0.25)
 #: Repetitions are summed over this many distances, since missing events and unsteady pauses move them (simulated).
 _SMEARS = (1, 5)
-#: A repetition must exceed chance by this many sigma (simulated).
-_LEAST_SIGMA = 8.0
+_LEAST_SIGMA = 8.0  # A repetition must exceed chance by this many sigma (simulated).
 #: The period is the first distance with this share of the best repetition, since its multiples are as good (simulated).
 _NEARLY_BEST = 0.85
-#: The fewest occurrences of a repetition. Not tuned: twice may be chance.
-_LEAST_REPEATS = 3
-#: If this share of all events repeats, distances in events are used. Not tuned: most of them.
-_MOSTLY = 0.5
+_LEAST_REPEATS = 3  # The fewest occurrences of a repetition. Not tuned: twice may be chance.
+_MOSTLY = 0.5  # If this share of all events repeats, distances in events are used. Not tuned: most of them.
 #: The longest iteration whose operators are distinguished, in events. Not tuned: limits time and memory.
 _LONGEST_TEMPLATE = 4096
 
-#: The spread of the logarithm of durations of one operator (simulated).
-_SPREAD = 0.1
-#: The greatest cost of an event that fits an operator, in spreads (simulated).
-_WORST_FIT = -4.0
-#: The cost of skipping an operator, in spreads (simulated).
-_SKIP = -0.5
+_SPREAD = 0.1  # The spread of the logarithm of durations of one operator (simulated).
+_WORST_FIT = -4.0  # The greatest cost of an event that fits an operator, in spreads (simulated).
+_SKIP = -0.5  # The cost of skipping an operator, in spreads (simulated).
 #: An event fits its operator if the logarithms of durations differ by less than this. Not tuned: three spreads.
 _FITS = 0.3
-#: Unmatched events are of one operator if the logarithms differ by less than this (simulated).
-_OTHER_OPERATOR = 0.08
-#: They are added to the template if they occur this share of the usual number of times (simulated).
-_OFTEN = 0.3
-#: The number of times that the template grows. Not tuned: each costs a search.
-_GROWTHS = 4
+_OTHER_OPERATOR = 0.08  # Unmatched events are of one operator if the logarithms differ by less than this (simulated).
+_OFTEN = 0.3  # They are added to the template if they occur this share of the usual number of times (simulated).
+_GROWTHS = 4  # The number of times that the template grows. Not tuned: each costs a search.
 
-#: Deviations beyond this many times the median one are warm-up, and left out (simulated).
-_TIMES_USUAL_DEVIATION = 8.0
-#: Durations are used if the resolution is at most this share of them (simulated).
-_COARSEST_RESOLUTION = 0.1
-#: Operators are known if this share of the events has one (simulated).
-_LEAST_LABELLED = 0.85
-#: The most outer events that are searched for bursts. Not tuned: limits time.
-_MOST_COMPARED = 2000
-#: The fewest equal bursts (few iterations).
-_LEAST_BURSTS = 4
-#: A pause before a burst is longer than those in it by this factor (few iterations).
-_TIMES_LONGER = 3.0
-#: The share of bursts that may be exceptions (few iterations).
-_NEARLY_NONE = 0.2
+_TIMES_USUAL_DEVIATION = 8.0  # Deviations beyond this many times the median one are warm-up, and left out (simulated).
+_COARSEST_RESOLUTION = 0.1  # Durations are used if the resolution is at most this share of them (simulated).
+_LEAST_LABELLED = 0.85  # Operators are known if this share of the events has one (simulated).
+_MOST_COMPARED = 2000  # The most outer events that are searched for bursts. Not tuned: limits time.
+_LEAST_BURSTS = 4  # The fewest equal bursts (few iterations).
+_TIMES_LONGER = 3.0  # A pause before a burst is longer than those in it by this factor (few iterations).
+_NEARLY_NONE = 0.2  # The share of bursts that may be exceptions (few iterations).
 #: Variation may repeat by chance up to this many sigma, at any of the compared distances (few iterations).
 _REPEATED_SIGMA = 2.5
 
@@ -149,11 +131,10 @@ def positions(events: Events, period: int) -> Array:
     for _ in range(_GROWTHS):
         fitting = label >= 0
         fitting[fitting] = np.abs(logs[fitting] - typical[label[fitting]]) < _FITS
-        grown, shape = _grown(events.kind, logs, kinds, typical, label, fitting)
-        label = _path(events.kind, logs, grown, shape)
-        done = len(grown) == len(kinds)
-        kinds, typical = grown, shape
-        if done:
+        length = len(kinds)
+        kinds, typical = _grown(events.kind, logs, kinds, typical, label, fitting)
+        label = _path(events.kind, logs, kinds, typical)
+        if len(kinds) == length:
             break
     return label
 
@@ -215,12 +196,9 @@ def _path(kind: Array, logs: F64, kinds: Array, typical: F64) -> Array:
 def correlation_of_deviations(
     a: Events, b: Events, pairs: tuple[Array, Array], period: int
 ) -> tuple[float, int] | None:
-    """Return the rank correlation of the deviations of the same operators on both sides.
+    """Return the rank correlation of the deviations of the same operators on both sides, and their number.
 
-    A deviation is the logarithm of a duration less the median of its operator.
-
-    Returns:
-        The rank correlation and the number of deviations; None if the operators cannot be told apart.
+    A deviation is the logarithm of a duration less the median of its operator. None if these are not known.
     """
     rows_a, rows_b = pairs
     first, last = int(rows_a[0]), int(rows_a[-1]) + 1
@@ -252,14 +230,12 @@ def correlation_within_iterations(
     all of it.
 
     Args:
-        a: the outer events, none of which is missing.
-        b: the inner events.
+        a, b: the outer events, none of which is missing, and the inner ones.
         pairs: matched rows of both.
         at_once_ns: a call that follows another one within this time did not wait for a schedule.
 
     Returns:
-        The rank correlation and the number of values, for durations and for steps; empty if iterations cannot be
-        distinguished.
+        The rank correlation and the number of values, for durations and for steps; empty without distinct iterations.
     """
     bursts = _equal_bursts(a.take(np.arange(min(len(a), _MOST_COMPARED))))
     if bursts is None:
@@ -280,11 +256,9 @@ def correlation_within_iterations(
 
 
 def _equal_bursts(events: Events) -> tuple[Array, Array] | None:
-    """Return the number of each event within its burst, and the number of its burst; None without equal bursts.
-
-    All bursts have the same sequence of kinds, and nearly every pause before one is longer than those in it. A burst
-    may be a part of an iteration with a duration of its own in every run: `_comes_again` finds that.
-    """
+    """Return the number of each event within its burst, and the number of its burst; None without equal bursts."""
+    # All bursts have the same sequence of kinds, and nearly every pause before one is longer than those in it. A burst
+    # may be a part of an iteration with a duration of its own in every run: `_comes_again` finds that.
     pause = np.append(np.inf, events.start[1:] - np.maximum.accumulate(events.end)[:-1])
     what = np.unique(np.column_stack((events.kind, events.labels)), axis=0, return_inverse=True)[1].ravel()
     rows = np.arange(len(events))
@@ -313,18 +287,14 @@ def _correlation_of_rest(label: Array, number: Array, outside: F64, inside: F64)
 
 
 def _comes_again(label: Array, number: Array, deviation: F64, most: float) -> bool:
-    """Return whether the variation repeats some bursts later, with a rank correlation above chance.
-
-    Variation that repeats is common to all runs: parts of an iteration repeat an iteration later, random variation does
-    not.
-    """
+    """Return whether the variation repeats some bursts later, beyond chance: then it is common to all runs."""
     bursts = int(np.max(number)) + 1
     table = np.full((int(np.max(label)) + 1, bursts), np.nan)
     table[label, number] = deviation
     for distance in range(1, bursts - _LEAST_BURSTS + 2):
         before, after = table[:, :-distance].ravel(), table[:, distance:].ravel()
-        both = np.isfinite(before) & np.isfinite(after)
-        together, count = vary_together(before[both], after[both]) if both.any() else (0.0, 0)
+        known = np.isfinite(before) & np.isfinite(after)
+        together, count = vary_together(before[known], after[known]) if known.any() else (0.0, 0)
         if together > most and together * np.sqrt(max(count - 1, 0)) > _REPEATED_SIGMA:
             return True
     return False

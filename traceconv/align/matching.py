@@ -22,8 +22,7 @@ from traceconv.align.geometry import (
 from traceconv.model.columns import I32
 
 NONE = -1
-#: Fewer pairs of one class than this say too little about where events of that class lie.
-_LEAST_OF_A_CLASS = 4
+_LEAST_OF_A_CLASS = 4  # Fewer pairs of one class than this say too little about where events of that class lie.
 
 # Each with its unit and what it was chosen on, in the terms of `sequences`: simulated pairs and tuned.
 
@@ -33,29 +32,23 @@ _US = 1e3
 BIN_NS = 100 * _US
 #: An inner event belongs to an outer one that it sticks out of by no more than this, ns (simulated, tuned).
 NEAR_NS = 20 * _US
-#: The fewest pairs for a line. Not tuned: a line has two parameters, and some pairs are wrong.
-FEWEST_PAIRS = 5
+FEWEST_PAIRS = 5  # The fewest pairs for a line. Not tuned: a line has two parameters, and some pairs are wrong.
 #: At most this share of the tightest bounds, and its standard deviation, is left out: some pairs are wrong (simulated).
 TRIM = 0.03
-#: A pair further than this many spreads from the median of its class is not used as a bound (simulated).
-_UNUSUAL = 6
+_UNUSUAL = 6  # A pair further than this many spreads from the median of its class is not used as a bound (simulated).
 #: A profiler without events for this long may have paused, ns (simulated: pauses between captures).
 _LEAST_PAUSE_NS = 10e6
-#: Or for this many times the 99th percentile of its pauses (simulated).
-_TIMES_USUAL_PAUSE = 10
+_TIMES_USUAL_PAUSE = 10  # Or for this many times the 99th percentile of its pauses (simulated).
 
 
 class Matcher:
-    """Finds for each event of b the event of a, of the same kind, that it lies in.
+    """Finds for each event of b the event of a, of the same kind, that it lies in; both are in order of their start.
 
     Several events of b may lie in one event of a: an operator runs several primitives.
-
-    Args:
-        a, b: events in order of their start, with common kinds.
     """
 
     def __init__(self, a: Events, b: Events) -> None:
-        self._b = b
+        self._a, self._b = a, b
         # kinds are put one after the other on one axis, further apart than any two times, so that one search finds all
         self._apart = 4 * (float(np.ptp(a.start)) + float(np.ptp(b.start)) + float(np.max(a.dur, initial=0.0)) + 1e9)
         self._rows = np.lexsort((a.start, a.kind))
@@ -85,6 +78,10 @@ class Matcher:
             holders[better] = self._rows[row[better]]
             least[better] = out[better]
         return holders
+
+    def pairs(self, line: Line | Chain, tolerance: float) -> Pairs:
+        """Return the pairs of the events of b with those that hold them."""
+        return Pairs.of(self._a, self._b, self.holding(line, tolerance), line)
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,10 +168,7 @@ def containment(a: Events, b: Events, pairs: Pairs) -> LinearConstraints:
 
 
 def _alone(b: Events, pairs: Pairs) -> Array:
-    """Return for each pair whether no other inner event overlaps it in the same outer event.
-
-    A thread does one thing at a time: if two overlap, one is recorded twice or belongs elsewhere.
-    """
+    """Return for each pair whether no other inner event overlaps it in its outer event: a thread does one at a time."""
     order = np.lexsort((b.start[pairs.b], pairs.a))
     rows, holders = pairs.b[order], pairs.a[order]
     meet = (holders[1:] == holders[:-1]) & (b.start[rows[1:]] < b.end[rows[:-1]])
@@ -205,34 +199,21 @@ def sure_region(bounds: LinearConstraints, line: Line, max_drift: float) -> tupl
 
 # -- Test shifts of a clock by nesting: a library call lies in an operator, but in none that this operator calls -----
 
-#: The kind of work that only the library has a name for.
-UNNAMED = -1
-#: The relation of a clock to itself.
-UNMOVED = Line(0.0, 0.0, 0.0)
+UNNAMED = -1  # The kind of work that only the library has a name for.
+UNMOVED = Line(0.0, 0.0, 0.0)  # The relation of a clock to itself.
 
 # Each with its unit and what it was chosen on, in the terms of `sequences`: simulated pairs and tuned.
 
-
-#: The first step between lines near a candidate, ns. Not tuned: shorter than most stretches.
-_COARSE_NS = 4 * _US
-#: The last step, ns. Not tuned: below the aim of 1 µs.
-_FINE_NS = 0.2 * _US
-#: The most shifts that are tried. Not tuned: limits time.
-_MOST_SHIFTS = 160
-#: The most drifts that are tried. Not tuned: limits time.
-_MOST_DRIFTS = 120
-#: The most calls that are tested near a candidate. Not tuned: limits time.
-_FEW_CALLS = 400
-#: The most calls that are tested for the final region. Not tuned: limits time.
-_MANY_CALLS = 4000
-#: The step between shifts over a long reach, ns. Not tuned: shorter than most stretches.
-_STEP_NS = 2 * _US
-#: The part of the reach that is tried at once, ns. Not tuned: limits memory.
-_LOOK_NS = 10_000 * _US
-#: The number of times that a region is narrowed. Not tuned: each costs time.
-_LOOKS = 3
-#: The least share of calls within one stretch each, for a trace where this method applies (tuned).
-LEAST_FITTING = 0.9
+_COARSE_NS = 4 * _US  # The first step between lines near a candidate, ns. Not tuned: shorter than most stretches.
+_FINE_NS = 0.2 * _US  # The last step, ns. Not tuned: below the aim of 1 µs.
+_MOST_SHIFTS = 160  # The most shifts that are tried. Not tuned: limits time.
+_MOST_DRIFTS = 120  # The most drifts that are tried. Not tuned: limits time.
+_FEW_CALLS = 400  # The most calls that are tested near a candidate. Not tuned: limits time.
+_MANY_CALLS = 4000  # The most calls that are tested for the final region. Not tuned: limits time.
+_STEP_NS = 2 * _US  # The step between shifts over a long reach, ns. Not tuned: shorter than most stretches.
+_LOOK_NS = 10_000 * _US  # The part of the reach that is tried at once, ns. Not tuned: limits memory.
+_LOOKS = 3  # The number of times that a region is narrowed. Not tuned: each costs time.
+LEAST_FITTING = 0.9  # The least share of calls within one stretch each, for a trace where this method applies (tuned).
 #: A line is possible with this many misfits more than twice those of the best one: calls that do not fit there may be
 #: wrong, and as many wrong ones may fit there by chance (tuned).
 CHANCE = 3
@@ -254,10 +235,9 @@ class Stretches:
 
 @dataclass(frozen=True, slots=True)
 class ThreadStretches:
-    """The threads of an outer trace, and all calls of an inner one.
+    """The threads of an outer trace that have work of both traces, and all calls of an inner one.
 
     Attributes:
-        threads: those with work that both traces have.
         calls: the inner events, in order of their start, of kind UNNAMED if the outer trace has no such kind.
         quantum_ns: the resolution of the outer times.
     """
@@ -314,12 +294,9 @@ class Grid:
 
     @classmethod
     def around(cls, line: Line, reach: float, drifts: tuple[float, float], half_span: float, step: float) -> Grid:
-        """Return the grid of shifts up to a reach (ns) on either side and of drifts between two.
+        """Return the grid of shifts up to a reach on either side and of drifts between two; all but drifts are in ns.
 
-        Neighbours differ by about a step.
-
-        Args:
-            half_span: from x0 to the ends of the evidence, ns.
+        Neighbours differ by about a step at the ends of the evidence, which are half a span from x0.
         """
         low, high = drifts
         shifts = np.linspace(-reach, reach, int(min(2 * reach / step + 2, _MOST_SHIFTS)))
@@ -377,8 +354,7 @@ def fits_on(nest: ThreadStretches, rows: Array, line: Line) -> npt.NDArray[np.bo
 def sticking_out(nest: ThreadStretches, calls: Events) -> F64:
     """Return by how much each call sticks out of the nearest stretch of its kind, ns; times are on the outer clock.
 
-    Returns:
-        0.0 for a call inside a stretch; inf if no thread has a stretch of its kind.
+    It is 0 for a call inside a stretch, and infinite if no thread has a stretch of its kind.
     """
     outside = np.full(len(calls), np.inf)
     slack = 2 * max(nest.quantum_ns, 1.0), max(calls.quantum_ns, 1.0)
@@ -389,8 +365,8 @@ def sticking_out(nest: ThreadStretches, calls: Events) -> F64:
             begin, end = (column[thread.kind == kind] for column in (thread.begin, thread.end))
             after = np.searchsorted(begin, first)
             for near in (after - 1, after) if len(begin) else ():
-                one = np.clip(near, 0, len(begin) - 1)
-                out = np.maximum(np.maximum(begin[one] - first, last - end[one]), 0.0)
+                row = np.clip(near, 0, len(begin) - 1)
+                out = np.maximum(np.maximum(begin[row] - first, last - end[row]), 0.0)
                 outside[rows] = np.minimum(outside[rows], out)
     return outside
 
@@ -401,26 +377,22 @@ def most_fitting(nest: ThreadStretches, calls: Events, reach: float) -> tuple[in
     A positive move makes the calls later. Of equally good moves the least one counts.
     """
     found = []
-    for start in np.arange(-reach, reach, _LOOK_NS):
-        half = _LOOK_NS / 2
-        shifts = np.arange(-half, half + _STEP_NS, _STEP_NS)
-        fitting = Grid(Line(start + half, 0.0, 0.0), shifts, np.zeros(1)).fitting(nest, calls)[0]
+    half = _LOOK_NS / 2
+    shifts = np.arange(-half, half + _STEP_NS, _STEP_NS)
+    for middle in np.arange(-reach, reach, _LOOK_NS) + half:
+        fitting = Grid(Line(middle, 0.0, 0.0), shifts, np.zeros(1)).fitting(nest, calls)[0]
         most = int(np.max(fitting))
-        places = -(start + half + shifts[fitting == most])
-        found.append((most, -float(np.min(np.abs(places))), float(places[np.argmin(np.abs(places))])))
+        places = -(middle + shifts[fitting == most])
+        move = float(places[np.argmin(np.abs(places))])
+        found.append((most, -abs(move), move))
     most, _, move = max(found)
     return most, move
 
 
 def best_near(nest: ThreadStretches, rows: Array, line: Line, reach: float, drifts: tuple[float, float]) -> Line:
-    """Return the line, near another one, with the most calls in stretches; the middle one of equally good lines.
+    """Return the line within reach of another one, ns, with the most calls in stretches.
 
-    Args:
-        nest: the stretches and the calls.
-        rows: the calls to compare; if there are more than some hundred, a choice of them is.
-        line: where to search.
-        reach: how far from it, ns.
-        drifts: the least and the greatest drift to try.
+    Of equally good lines it is the middle one. Of more than some hundred rows a choice is compared.
     """
     calls = nest.calls.take(some_of(rows, _FEW_CALLS))
     grid = Grid.around(line, reach, drifts, float(calls.start[-1] - calls.start[0]) / 2, _COARSE_NS)
@@ -434,24 +406,18 @@ def possible(nest: ThreadStretches, line: Line, span: tuple[float, float], regio
     """Return the part of a region on which nearly all calls lie in a stretch; None if too many do not.
 
     Args:
-        nest: the stretches and the calls.
         line: a line in the region.
-        span: the times of the outer clock at which both have events.
-        region: the relations that are possible otherwise.
+        span: the times of the outer clock at which both have events, ns.
     """
     first, last = line.map(np.array(span))
     rows = np.flatnonzero((nest.calls.start >= first) & (nest.calls.end <= last))
     calls = nest.calls.take(some_of(rows, _MANY_CALLS))
     if len(calls) < 2:
         return None
-    middle = (span[0] + span[1]) / 2
-    half = (span[1] - span[0]) / 2
-    found: Region | None = region.at(middle)
+    found: Region | None = region.at((span[0] + span[1]) / 2)
     for _ in range(_LOOKS):
-        if found is None:
-            return None
-        found = _narrowed(nest, calls, found, half)
-    return region.intersection(found) if found is not None else None
+        found = found and _narrowed(nest, calls, found, (span[1] - span[0]) / 2)
+    return found and region.intersection(found)
 
 
 def _narrowed(nest: ThreadStretches, calls: Events, region: Region, half_span: float) -> Region | None:
@@ -462,11 +428,10 @@ def _narrowed(nest: ThreadStretches, calls: Events, region: Region, half_span: f
     reach = max((high - low) / 2, _FINE_NS)
     grid = Grid.around(centre, reach, drifts, half_span, max(_FINE_NS, reach / _MOST_SHIFTS))
     fitting = grid.fitting(nest, calls)
-    ends = np.array([-half_span, half_span])
-    least, most = region.bounds(region.x0 + ends)
     offsets = centre.offset + grid.shifts
     step = float(grid.shifts[1] - grid.shifts[0])
-    for end, bottom, top in zip(ends.tolist(), least.tolist(), most.tolist(), strict=True):
+    for end in (-half_span, half_span):
+        bottom, top = region.bounds(region.x0 + end)
         there = offsets[None, :] + (grid.drifts * end)[:, None]
         fitting[(there < bottom - step) | (there > top + step)] = 0
     misfits = len(calls) - fitting
@@ -486,5 +451,4 @@ def _narrowed(nest: ThreadStretches, calls: Events, region: Region, half_span: f
             for turned in (-1, 1)
         ]
     )
-    hull = convex_hull(points)
-    return Region(region.x0, hull[:, 0], hull[:, 1])
+    return Region(region.x0, *convex_hull(points).T)

@@ -74,11 +74,7 @@ class _Tried:
 
 
 class _Differences:
-    """The differences of each sample to the readings of its thread within reach.
-
-    Readings so near to each other that each sample between them is close to one are joined, so that the cost does not
-    depend on their number: at each offset the same samples are close.
-    """
+    """The differences of each sample to the readings of its thread within reach."""
 
     def __init__(
         self, sampled: SampledThreads, low: float, high: float, part: tuple[float, float], close: float
@@ -87,7 +83,7 @@ class _Differences:
         for reads, samples in sampled.threads:
             seen = samples[(samples >= part[0]) & (samples <= part[1])]
             self.count += int(np.sum(np.searchsorted(reads, seen - low) - np.searchsorted(reads, seen - high)))
-            apart = np.diff(reads) > 2 * close
+            apart = np.diff(reads) > 2 * close  # nearer ones are joined: the same samples are close, at a lower cost
             first, last = reads[np.append(True, apart)], reads[np.append(apart, True)]
             which, row = _in_reach(first, last, seen, low, high)
             at = seen[which]
@@ -99,7 +95,7 @@ class _Differences:
         """Return the number of samples close to a reading at each offset, in steps from the lowest one."""
         moved = drift * (self.at - middle) + low
         enters, leaves = (
-            np.ceil((one - moved) / _STEP_NS).clip(0, size).astype(np.int64) for one in (self.begin, self.end)
+            np.ceil((edge - moved) / _STEP_NS).clip(0, size).astype(np.int64) for edge in (self.begin, self.end)
         )
         counts = np.bincount(enters, minlength=size + 1) - np.bincount(leaves, minlength=size + 1)
         return np.cumsum(counts)[:size].astype(np.float64)
@@ -122,9 +118,9 @@ def align_interruptions(
         tried = _all_windows(sampled, windows, max_drift, close, hard=hard)
         if not tried:
             break
-        best = max(tried, key=lambda one: one.places[0].surprise)
+        best = max(tried, key=lambda window: window.places[0].surprise)
         rivals = _rivals(tried, best)
-        chance = float(np.log(sum(one.count for one in tried) * len(_CLOSE_NS)))
+        chance = float(np.log(sum(window.count for window in tried) * len(_CLOSE_NS)))
         if best.places[0].surprise - chance < LEAST_SURPRISE:
             why = why or "at no offset do samples avoid the starts and ends of slices more than by chance"
             continue
@@ -145,12 +141,15 @@ def _all_windows(
     looked = list(windows[:_MOST_WINDOWS])
     tried = list(filter(None, (_window(sampled, *window, max_drift, close) for window in looked)))
     while tried and not hard and len(looked) < 2 * _MOST_WINDOWS:
-        best = max((one.places[0] for one in tried), key=lambda place: place.surprise)
-        at = [best.offset + turn * sampled.period for turn in range(-_ECHOES, _ECHOES + 1)]
-        echoes = [one for one in at if not any(low <= one <= high for low, high in looked)]
-        if not echoes:
+        best = max((window.places[0] for window in tried), key=lambda place: place.surprise)
+        echoes = [best.offset + turn * sampled.period for turn in range(-_ECHOES, _ECHOES + 1)]
+        around = [
+            (echo - _APART_NS, echo + _APART_NS)
+            for echo in echoes
+            if not any(low <= echo <= high for low, high in looked)
+        ]
+        if not around:
             break
-        around = [(echo - _APART_NS, echo + _APART_NS) for echo in echoes]
         looked += around
         tried += filter(None, (_window(sampled, *window, max_drift, close) for window in around))
     return tried
@@ -158,17 +157,15 @@ def _all_windows(
 
 def _rivals(tried: Sequence[_Tried], best: _Tried) -> list[_Gap]:
     """Return the best gaps other than the best one, the best first."""
-    others = [*best.places[1:], *(place for one in tried if one is not best for place in one.places)]
-    apart = [one for one in others if abs(one.offset - best.places[0].offset) > _APART_NS]
-    return sorted(apart, key=lambda one: -one.surprise)
+    places = [*best.places[1:], *(place for window in tried if window is not best for place in window.places)]
+    apart = [place for place in places if abs(place.offset - best.places[0].offset) > _APART_NS]
+    return sorted(apart, key=lambda place: -place.surprise)
 
 
 def _too_good(best: _Gap, rivals: Sequence[_Gap], period: float) -> _Gap | None:
-    """Return a rival that is nearly as good as the best gap; None if there is none.
-
-    A whole number of sampling periods away, each sample meets the gap of the one before. Such an echo is nearly as good
-    as its origin, and worse only where the thread did not run all the time.
-    """
+    """Return a rival that is nearly as good as the best gap; None if there is none."""
+    # A whole number of sampling periods away, each sample meets the gap of the one before. Such an echo is nearly as
+    # good as its origin, and worse only where the thread did not run all the time.
     for rival in rivals:
         turns = (rival.offset - best.offset) / period
         echo = abs(turns - round(turns)) * period < _APART_NS
@@ -180,32 +177,26 @@ def _too_good(best: _Gap, rivals: Sequence[_Gap], period: float) -> _Gap | None:
 
 
 def _window(sampled: SampledThreads, low: float, high: float, max_drift: float, close: float) -> _Tried | None:
-    """Return the search result of a window; None if too few samples lie among the readings there.
-
-    Over a long recording, drift moves the ends by more than the width of a gap, so that many drifts would have to be
-    tried. So a part is searched first, and then longer ones around its result.
-    """
+    """Return the search result of a window; None if too few samples lie among the readings there."""
     seen = [samples[(samples >= reads[0] + low) & (samples <= reads[-1] + high)] for reads, samples in sampled.threads]
     times = np.sort(np.concatenate(seen))
     if np.count_nonzero(np.diff(times // close, prepend=-np.inf)) < _LEAST_SAMPLES:
         return None
     first, last = float(times[0]), float(times[-1])
     middle, half, resolution = (first + last) / 2, (last - first) / 2, close / 2
+    # Over a long recording many drifts would have to be tried: a part is searched, then longer ones around its result.
     span = min(half, _FEWEST_DRIFTS * resolution / max_drift)
-    while True:
-        drifts = _grid(0.0, max_drift, resolution / span)
-        best = _search(sampled, middle, span, (low, high), drifts, close)
-        if span >= half or best.pairs > _ENOUGH_PAIRS:
-            break
-        span = min(2 * span, half)  # where little happens a longer part costs little
-    tried = best
-    while span < half:
-        place, step = best.places[0], resolution / span
+    tried = _search(sampled, middle, span, (low, high), _grid(0.0, max_drift, resolution / span), close)
+    while span < half and tried.pairs <= _ENOUGH_PAIRS:  # where little happens a longer part costs little
         span = min(2 * span, half)
-        drifts = _grid(place.drift, 2 * step, resolution / span).clip(-max_drift, max_drift)
-        around = (place.offset - 2 * _APART_NS, place.offset + 2 * _APART_NS)
-        best = _search(sampled, middle, span, around, drifts, close)
-    return replace(tried, places=(best.places[0], *tried.places[1:]))
+        tried = _search(sampled, middle, span, (low, high), _grid(0.0, max_drift, resolution / span), close)
+    best = tried.places[0]
+    while span < half:
+        step, span = resolution / span, min(2 * span, half)
+        drifts = _grid(best.drift, 2 * step, resolution / span).clip(-max_drift, max_drift)
+        around = (best.offset - 2 * _APART_NS, best.offset + 2 * _APART_NS)
+        best = _search(sampled, middle, span, around, drifts, close).places[0]
+    return replace(tried, places=(best, *tried.places[1:]))
 
 
 def _grid(middle: float, reach: float, step: float) -> F64:
@@ -269,7 +260,7 @@ def _answer(
         Chain((Line(*region.middle(span), region.x0, region=region),)),
         samples,
         margin=place.surprise - chance,
-        rivals=Rival.listed((one.offset, one.surprise) for one in rivals),
+        rivals=Rival.listed((rival.offset, rival.surprise) for rival in rivals),
         landscape=tried.landscape,
     )
 

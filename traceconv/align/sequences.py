@@ -89,10 +89,8 @@ from traceconv.model.numbers import format_short
 
 _US = 1e3
 
-#: The same distance where the window grows, ns (simulated).
-_GROWN_NS = 30 * _US
-#: The fewest events on either side (simulated).
-_LEAST_EVENTS = 8
+_GROWN_NS = 30 * _US  # Where the window grows, pairs are searched last within this distance, ns (simulated).
+_LEAST_EVENTS = 8  # The fewest events on either side (simulated).
 #: The least margin over an impossible offset, at which too many calls lie in no operator (few iterations).
 _LEAST_MARGIN_OF_IMPOSSIBLE = 2.0
 #: At an impossible offset, at most this share of the calls that match at the best one lie in operators (few
@@ -100,38 +98,28 @@ _LEAST_MARGIN_OF_IMPOSSIBLE = 2.0
 _SHARE_OF_IMPOSSIBLE = 0.7
 #: At the best offset, at least this share of the calls that could match lie in operators (few iterations).
 _NEARLY_ALL = 0.95
-#: The fewest calls that match at the best offset for that (few iterations).
-_CALLS_OF_BEST = 16
-#: The fewest calls that do not match at an impossible one (few iterations).
-_CALLS_OUTSIDE = 4
-#: The least margin of the only offset in a window over random ones, in sigma (simulated).
-_LEAST_NULL_MARGIN = 6.0
+_CALLS_OF_BEST = 16  # The fewest calls that match at the best offset for that (few iterations).
+_CALLS_OUTSIDE = 4  # The fewest calls that do not match at an impossible one (few iterations).
+_LEAST_NULL_MARGIN = 6.0  # The least margin of the only offset in a window over random ones, in sigma (simulated).
 #: The log-likelihood of a call that fits, nats. Not tuned: the logarithm of 20, since about one of twenty may not fit.
 _SURE_CALL = 3.0
-#: The number of tightest bounds that are always left out (simulated, tuned).
-_LEFT_OUT_ANYWAY = 2
-#: The least matched share of the events of b that could match (simulated).
-_LEAST_SHARE = 0.5
-#: The greatest median residual of matches, ns (simulated, tuned).
-_GREATEST_RESIDUAL_NS = 5 * _US
+_LEFT_OUT_ANYWAY = 2  # The number of tightest bounds that are always left out (simulated, tuned).
+_LEAST_SHARE = 0.5  # The least matched share of the events of b that could match (simulated).
+_GREATEST_RESIDUAL_NS = 5 * _US  # The greatest median residual of matches, ns (simulated, tuned).
 #: With this share of b inside events of a, and feasible bounds, the residual may be greater: latencies vary (tuned).
 _SURE_SHARE = 0.9
-#: The most parts that the recording is divided into (simulated: a clock that is set in between).
-_STRETCHES = 20
-#: The least share of matches in each part, relative to the whole (simulated).
-_LEAST_OF_SHARE = 0.6
+_STRETCHES = 20  # The most parts that the recording is divided into (simulated: a clock that is set in between).
+_LEAST_OF_SHARE = 0.6  # The least share of matches in each part, relative to the whole (simulated).
 #: A fitted drift is used if its standard error is this many times smaller than the range that the bounds allow (tuned).
 _DRIFT_OF_FIT_SURER = 4.0
 #: With this many comparable durations, a low correlation means two runs (simulated: replayed schedules).
 _LEAST_CHANGES = 20
 #: Rank correlations below this are low: the least of the recordings is 0.43, simulated runs of one schedule reach 0.1.
 _CHANCE_TOGETHER = 0.3
-#: An accepted correlation is this many sigma above zero (simulated).
-_LEAST_SIGMA = 4.0
+_LEAST_SIGMA = 4.0  # An accepted correlation is this many sigma above zero (simulated).
 #: A call that follows another one within this time did not wait for a schedule, ns (few iterations).
 _AT_ONCE_NS = 300 * _US
-#: With this many matches, all of them close, two runs would have drifted apart (few iterations).
-_MANY_MATCHES = 24
+_MANY_MATCHES = 24  # With this many matches, all of them close, two runs would have drifted apart (few iterations).
 #: The most outer events that are compared to see whether their matches lie inside. Not tuned: limits time.
 _COMPARED_EVENTS = 2000
 #: The distance between offsets at which lines match by chance, ns. Not tuned: longer than most operators.
@@ -168,13 +156,13 @@ def _by_places(
         )
         return insufficient(Method.SEQUENCE, few)
     tried = []
-    for chunk in Chunk.both(a, b, prior):
+    for chunk in Chunk.starts(a, b, prior):
         estimate = _from_chunk(a, b, chunk, prior, nest, inside=inside)
         if estimate.verdict is Verdict.OK and estimate.margin >= LEAST_MARGIN:
             return estimate
         tried.append(estimate)
     order = (Verdict.AMBIGUOUS, Verdict.OK)
-    return max(tried, key=lambda one: (order.index(one.verdict) if one.verdict in order else -1, one.matches))
+    return max(tried, key=lambda found: (order.index(found.verdict) if found.verdict in order else -1, found.matches))
 
 
 def _from_chunk(
@@ -201,53 +189,44 @@ def _from_chunk(
     unbeaten = [rival for rival, by in zip(rivals, margins, strict=True) if by < LEAST_MARGIN]
     if inside and margin >= _LEAST_MARGIN_OF_IMPOSSIBLE:
         unbeaten = _possible(chunk, best, unbeaten)
-    rivalry = _Rivalry(best, rivals, unbeaten, margin, null)
-    estimate = _judged(a, b, _grown(a, b, best, until, prior), prior, rivalry, (offsets, heights), nest)
+    rivalry = _Rivalry(best, rivals, unbeaten, margin, null, (offsets, heights))
+    estimate = _judged(a, b, _grown(a, b, best.line, until, prior), prior, rivalry, nest)
     if estimate.verdict not in (Verdict.OK, Verdict.INSUFFICIENT):
         return estimate
     ended = _with_ends(a, b, estimate)
     if Verdict.OK in (estimate.verdict, ended.verdict):
         return ended
-    begin = _judged(chunk.a, chunk.b, best.line, prior, rivalry, (offsets, heights), nest)
+    begin = _judged(chunk.a, chunk.b, best.line, prior, rivalry, nest)
     if begin.verdict is not Verdict.OK:
         return estimate
     # The start fits and the rest does not: the clocks are not related by one line.
-    along, why = _along_lines(a, b, estimate, best.line)
     span = chunk.b.span if chunk.of_b else chunk.span
     reason = (
         f"the first {format_short(span[1] - span[0])} fit ({begin.matches} events), but the whole "
         f"does not ({estimate.matches} events): a clock was set in between, or its rate changed"
     )
-    return along or _inconsistent(estimate, reason, why)
-
-
-def _inconsistent(estimate: Estimate, reason: str, why: str | None) -> Estimate:
-    return replace(estimate, verdict=Verdict.INCONSISTENT, reason=f"{reason}; {why}" if why else reason)
+    return _along_lines(a, b, estimate, best.line, reason)
 
 
 def _with_ends(a: Events, b: Events, estimate: Estimate) -> Estimate:
     """Return the answer along one line, unless a clock was set: then unmatched events at one end fit together."""
-    line = estimate.line
     for at_begin in (True, False):
-        over_a, over_b = _left_over(a, b, estimate, line, at_begin=at_begin)
+        over_a, over_b = _left_over(a, b, estimate, at_begin=at_begin)
         if min(len(over_a), len(over_b)) < _LEAST_EVENTS or 2 * len(over_b) > len(b):
             continue
-        other = _by_places(over_a, over_b, Prior())
-        if other.verdict is Verdict.OK:
-            bent_there, why = _along_lines(a, b, estimate, other.line if at_begin else line)
+        rest = _by_places(over_a, over_b, Prior())
+        if rest.verdict is Verdict.OK:
             reason = (
-                f"{estimate.matches} events match, {other.matches} more at the {'start' if at_begin else 'end'} match "
+                f"{estimate.matches} events match, {rest.matches} more at the {'start' if at_begin else 'end'} match "
                 "at another offset: a clock was set"
             )
-            return bent_there or _inconsistent(estimate, reason, why)
+            return _along_lines(a, b, estimate, (rest if at_begin else estimate).line, reason)
     return estimate
 
 
-def _left_over(a: Events, b: Events, estimate: Estimate, line: Line, *, at_begin: bool) -> tuple[Events, Events]:
-    """Return the events of both before most of b matches, or after it.
-
-    A single match by chance does not end such a part.
-    """
+def _left_over(a: Events, b: Events, estimate: Estimate, *, at_begin: bool) -> tuple[Events, Events]:
+    """Return the events of both before most of b matches, or after it; a single match by chance does not end them."""
+    line = estimate.line
     matched = np.full(len(b), -_LEAST_OF_SHARE)
     if estimate.pairs is not None:
         matched[np.asarray(estimate.pairs[1])] += 1
@@ -262,18 +241,19 @@ def _left_over(a: Events, b: Events, estimate: Estimate, line: Line, *, at_begin
     return a.take(part_a), b.take(part_b)
 
 
-def _along_lines(a: Events, b: Events, whole: Estimate, line: Line) -> tuple[Estimate | None, str | None]:
-    """Return the answer along several lines, the first of which is near one at the start of b."""
+def _along_lines(a: Events, b: Events, whole: Estimate, line: Line, reason: str) -> Estimate:
+    """Return the answer along several lines, the first near one at the start of b; without them, refused."""
     lines, why = _lines(a, b, line)
+    refused = replace(whole, verdict=Verdict.INCONSISTENT, reason=f"{reason}; {why}" if why else reason)
     if len(lines) < 2:
-        return None, why
+        return refused
     pairs, share, least = _matched(a, b, Chain(lines))
     residuals = Residuals.of(pairs.begin)
     if share < _LEAST_SHARE or least < _LEAST_OF_SHARE * share or residuals.median > _GREATEST_RESIDUAL_NS:
-        return None, why
-    changes = [_change(*both) for both in pairwise(lines)]
+        return refused
+    changes = [_change(earlier, later) for earlier, later in pairwise(lines)]
     matched = f"{len(pairs)} events match, {share:.0%} of those that could"
-    estimate = replace(
+    return replace(
         whole,
         verdict=Verdict.OK,
         reason=f"{matched}, in {len(lines)} segments of time: {listed(changes)}",
@@ -284,7 +264,6 @@ def _along_lines(a: Events, b: Events, whole: Estimate, line: Line) -> tuple[Est
         residual_times=a.start[pairs.a],
         residual_values=pairs.begin,
     )
-    return estimate, None
 
 
 def _lines(a: Events, b: Events, line: Line) -> tuple[tuple[Line, ...], str | None]:
@@ -313,17 +292,15 @@ def _lines(a: Events, b: Events, line: Line) -> tuple[tuple[Line, ...], str | No
     return (*lines, replace(after[0], begin=sum(doubt) / 2, doubt=doubt), *after[1:]), None
 
 
-def _change(one: Line, other: Line) -> str:
+def _change(earlier: Line, later: Line) -> str:
     """Return in words what the clock did between two lines."""
-    knot = np.array(other.begin)
-    step = float(other.map(knot) - one.map(knot))
+    knot = np.array(later.begin)
+    step = float(later.map(knot) - earlier.map(knot))
     if abs(step) > CONTINUOUS_NS:
-        ahead = "ahead" if step > 0 else "back"
-        return f"a clock was set {ahead} by {format_short(abs(step))} {format_short(other.begin)} after the start"
-    return (
-        f"the drift changed from {one.drift * 1e6:+.2f} to {other.drift * 1e6:+.2f} ppm "
-        f"{format_short(other.begin)} after the start"
-    )
+        change = f"a clock was set {'ahead' if step > 0 else 'back'} by {format_short(abs(step))}"
+    else:
+        change = f"the drift changed from {earlier.drift * 1e6:+.2f} to {later.drift * 1e6:+.2f} ppm"
+    return f"{change} {format_short(later.begin)} after the start"
 
 
 # -- candidates -----------------------------------------------------------------------------------------------------
@@ -338,14 +315,13 @@ class _Rivalry:
     unbeaten: list[Candidate]
     margin: float
     null: float
+    landscape: tuple[F64, F64]
 
 
 def _possible(chunk: Chunk, best: Candidate, rivals: list[Candidate]) -> list[Candidate]:
-    """Return the rivals that can be right; all of them unless the best candidate holds nearly all calls.
-
-    Calls lie inside operators. If nearly all do so at one offset, another offset at which many calls lie in no operator
-    is impossible. That needs no blocks, of which a short recording has too few.
-    """
+    """Return the rivals that can be right; all of them unless the best candidate holds nearly all calls."""
+    # If nearly all calls lie inside operators at one offset, others at which many lie in none are impossible. That
+    # needs no blocks, of which a short recording has too few.
     pairs, share, _ = _matched(chunk.a, chunk.b, best.line)
     if share < _NEARLY_ALL or len(pairs) < _CALLS_OF_BEST:
         return rivals
@@ -361,16 +337,12 @@ def _possible(chunk: Chunk, best: Candidate, rivals: list[Candidate]) -> list[Ca
 def _margins_by_nesting(
     chunk: Chunk, places: list[Candidate], margins: list[float], nest: ThreadStretches, prior: Prior
 ) -> list[float]:
-    """Return the margins of the best candidate over the others by the slices around calls, where these are greater.
-
-    Each candidate is first moved to where most calls fit. A rival that is beaten by far counts as beaten, unless it
-    fits better by names and durations.
-    """
+    """Return the margins of the best candidate over the others by the slices around calls, where these are greater."""
     first, last = chunk.b.span if chunk.of_b else (-np.inf, np.inf)
     rows = np.flatnonzero((nest.calls.start >= first) & (nest.calls.end <= last))
     fits = []
     for place in places:
-        line = place.line
+        line = place.line  # the candidate is first moved to where most calls fit
         low, high = line.map(np.array(chunk.span)) if not chunk.of_b else (first, last)
         seen = rows[(nest.calls.start[rows] >= low) & (nest.calls.end[rows] <= high)]
         fitting = np.zeros(len(nest.calls))
@@ -384,18 +356,16 @@ def _margins_by_nesting(
 # -- the whole trace ------------------------------------------------------------------------------------------------
 
 
-def _grown(a: Events, b: Events, seed: Candidate, until: float, prior: Prior) -> Line:
+def _grown(a: Events, b: Events, line: Line, until: float, prior: Prior) -> Line:
     """Return the line through all of b, by doubling the part that a line through its start fits."""
-    line = seed.line
     matcher = Matcher(a, b)
     first = float(line.map(a.start[0]))
     last = min(float(b.start[-1]), float(line.map(np.array(a.span[1]))) + BIN_NS)
     begin = int(np.searchsorted(b.start, first - BIN_NS))
     while True:
         part = b.take(slice(begin, int(np.searchsorted(b.start, until, "right"))))
-        within = matcher.part(part)
         for tolerance in (BIN_NS, _GROWN_NS):
-            pairs = Pairs.of(a, part, within.holding(line, tolerance), line)
+            pairs = matcher.part(part).pairs(line, tolerance)
             if len(pairs) < FEWEST_PAIRS:
                 break
             line, _ = fitted(a, part, pairs, line, prior)
@@ -407,11 +377,10 @@ def _grown(a: Events, b: Events, seed: Candidate, until: float, prior: Prior) ->
 
 def _matched(a: Events, b: Events, line: Line | Chain) -> tuple[Pairs, float, float]:
     """Return the pairs, the share of the events of b that could match and do, and the least share along the way."""
-    pairs = Pairs.of(a, b, Matcher(a, b).holding(line, NEAR_NS), line)
-    possible = could_match(a, b, line)
+    pairs = Matcher(a, b).pairs(line, NEAR_NS)
     hit = np.zeros(len(b), bool)
     hit[pairs.b] = True
-    hit = hit[possible | hit]
+    hit = hit[could_match(a, b, line) | hit]
     if not len(hit):
         return pairs, 0.0, 0.0
     share = float(hit.mean())
@@ -421,28 +390,21 @@ def _matched(a: Events, b: Events, line: Line | Chain) -> tuple[Pairs, float, fl
 
 
 def _by_chance(a: Events, b: Events, line: Line, pairs: Pairs, share: float) -> float:
-    """Return the share of the pairs that are of lines of another process, and near an operator by chance.
-
-    A log of two processes has lines that lie in no operator. How many more of them lie beside or in one by chance is
-    seen at other offsets, where all lines do so by chance.
-    """
+    """Return the share of the pairs that are of lines of another process, and near an operator by chance."""
+    # Lines of another process lie in no operator. How many more lie near one by chance is seen at other offsets.
     outside = len(pairs) / max(share, 1e-9) - len(pairs)
     if share >= _SURE_SHARE or not len(pairs):
         return 0.0
     some = b.take(some_of(np.flatnonzero(could_match(a, b, line)), _COMPARED_EVENTS))
     matcher = Matcher(a, some)
     moves = [at * sign * _CHANCE_MOVE_NS for at in (1, 2, 3) for sign in (-1, 1)]
-    found = [matcher.holding(replace(line, offset=line.offset + move), NEAR_NS) != NONE for move in moves]
+    found = [matcher.holding(line.shifted(move), NEAR_NS) != NONE for move in moves]
     near = min(float(np.mean(found)), share)
     return outside * near / (1 - near) / len(pairs)
 
 
 def _region(a: Events, b: Events, pairs: Pairs, line: Line, prior: Prior) -> tuple[Region | None, int]:
-    """Return the region that the pairs allow, and the number of bounds that were left out.
-
-    Bounds are left out that contradict the middle of what is surely possible. As many more are left out that contradict
-    it by less than half of its width: a wrong pair is as likely to miss the middle on one side as on the other.
-    """
+    """Return the region that the pairs allow, and the number of bounds that were left out."""
     bounds = bounds_of(a, b, pairs)
     if bounds is None:
         return None, 0
@@ -452,6 +414,7 @@ def _region(a: Events, b: Events, pairs: Pairs, line: Line, prior: Prior) -> tup
     span = overlap(a, b, line)
     offset, drift = sure.middle(span)
     half = sure.width(sum(span) / 2) / 2
+    # Bounds that contradict the middle are left out, and as many that nearly do: a wrong pair may miss it either way.
     share = [
         (np.count_nonzero(slack < 0) + np.count_nonzero((slack < 0) & (slack > -half)) + _LEFT_OUT_ANYWAY) / len(slack)
         for slack in bounds.slack(offset, drift, line.x0)
@@ -462,22 +425,15 @@ def _region(a: Events, b: Events, pairs: Pairs, line: Line, prior: Prior) -> tup
 
 
 def _judged(
-    a: Events,
-    b: Events,
-    line: Line,
-    prior: Prior,
-    rivalry: _Rivalry,
-    landscape: tuple[F64, F64],
-    nest: ThreadStretches | None,
+    a: Events, b: Events, line: Line, prior: Prior, rivalry: _Rivalry, nest: ThreadStretches | None
 ) -> Estimate:
     """Return the estimate for the best candidate, with its verdict."""
     pairs, share, least = _matched(a, b, line)
     region, dropped = _region(a, b, pairs, line, prior)
     if region is not None:
-        both = overlap(a, b, line)
-        narrower = possible(nest, line, both, region) if nest is not None else None
-        region = narrower or region
-        line = _central(a, pairs, line, region, both, prior)
+        span = overlap(a, b, line)
+        region = (nest and possible(nest, line, span, region)) or region
+        line = _central(a, pairs, line, region, span, prior)
         region = region.widened(hidden_step(a.start[pairs.a], pairs.begin, -pairs.end))
     residuals = Residuals.of(pairs.begin)
     if least < _LEAST_OF_SHARE * share:
@@ -493,7 +449,7 @@ def _judged(
         residuals,
         rivalry.margin,
         Rival.listed((rival.line.offset, float(rival.score.sum())) for rival in rivalry.rivals),
-        landscape,
+        rivalry.landscape,
         (pairs.a, pairs.b),
         a.start[pairs.a],
         pairs.begin,
@@ -502,11 +458,7 @@ def _judged(
 
 
 def _central(a: Events, pairs: Pairs, line: Line, region: Region, span: tuple[float, float], prior: Prior) -> Line:
-    """Return the line in the middle of a region.
-
-    If many pairs lie close together, the drift is that of their delays along the trace, which is better than the middle
-    of the bounds. The offset never is: latencies are one-sided.
-    """
+    """Return the line in the middle of a region, with the drift of the delays of the pairs if that is better known."""
     middle, drift = region.middle(span)
     x = a.start[pairs.a]
     _, more, scale = robust_line(x, pairs.begin, 1.0, DRIFT_SLACK * prior.max_drift, PRIOR_DRIFT)
@@ -520,11 +472,10 @@ def _central(a: Events, pairs: Pairs, line: Line, region: Region, span: tuple[fl
 def _verdict(
     region: Region | None, matches: int, share: float, residuals: Residuals, prior: Prior, rivalry: _Rivalry
 ) -> tuple[Verdict, str]:
-    loose = share < _SURE_SHARE and residuals.median > _GREATEST_RESIDUAL_NS
-    if region is None or share < _LEAST_SHARE or loose:
-        apart = format_short(residuals.median)
-        if share < _LEAST_SHARE or loose:
-            return Verdict.INSUFFICIENT, f"only {share:.0%} of the events match, {apart} apart: {OTHER_RUN}"
+    apart = format_short(residuals.median)
+    if share < _LEAST_SHARE or (share < _SURE_SHARE and residuals.median > _GREATEST_RESIDUAL_NS):
+        return Verdict.INSUFFICIENT, f"only {share:.0%} of the events match, {apart} apart: {OTHER_RUN}"
+    if region is None:
         return Verdict.INSUFFICIENT, (
             f"{share:.0%} of the events match in order, but no constant drift puts them inside each other ({apart} "
             f"apart): {OTHER_RUN}"
@@ -543,11 +494,9 @@ def _verdict(
 
 
 def _of_one_run(a: Events, b: Events, estimate: Estimate) -> Estimate:
-    """Return the estimate, at most unverified if it may be of two runs that had work at the same times.
-
-    Close matches alone do not tell one run from two that hardly vary, if few events match, or if rivals are excluded
-    only as impossible: then durations must vary together.
-    """
+    """Return the estimate, at most unverified if it may be of two runs that had work at the same times."""
+    # Close matches alone do not tell one run from two that hardly vary, if few events match, or if rivals are excluded
+    # only as impossible: then durations must vary together.
     if estimate.pairs is None:
         return estimate
     rows_a, rows_b = estimate.pairs
@@ -563,13 +512,12 @@ def _of_one_run(a: Events, b: Events, estimate: Estimate) -> Estimate:
         return estimate
     two = count >= _LEAST_CHANGES and same < _CHANCE_TOGETHER
     compared = f"{count} durations of both files are correlated to {max(same, 0):.0%}"
-    reason = (
-        f"durations are not correlated: these look like two runs ({compared})"
+    doubt = (
+        f", but durations are not correlated: these look like two runs ({compared})"
         if two
-        else f"they may be of two runs with the same work at the same times ({compared})"
+        else f"; but they may be of two runs with the same work at the same times ({compared})"
     )
-    joint = ", but" if two else "; but"
-    return replace(estimate, verdict=Verdict.UNVERIFIED, reason=f"{estimate.reason}{joint} {reason}")
+    return replace(estimate, verdict=Verdict.UNVERIFIED, reason=estimate.reason + doubt)
 
 
 def _surely(same: float, count: int) -> bool:
@@ -578,10 +526,7 @@ def _surely(same: float, count: int) -> bool:
 
 
 def _seen_inside(a: Events, b: Events, estimate: Estimate) -> Estimate:
-    """Return the estimate, unverified unless calls take longer where their matched work does.
-
-    If they do not, the offset is about right, but without a bound.
-    """
+    """Return the estimate, unverified and without a bound unless calls take longer where their matched work does."""
     same, count = 0.0, 0
     if estimate.pairs is not None:
         # An operator with more to do takes longer on both sides, in whatever call it is done: where iterations repeat,
