@@ -294,23 +294,18 @@ SAME_PLACE_NS = 200 * _US  # Offsets no further apart than this are one, ns. Not
 BLOCK_EVENTS = 40  # The events of a block, since neighbours are similar (simulated).
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Candidate:
     """An offset at which the two may fit.
 
     Attributes:
-        line, scale, matches: as refined.
+        line, scale: as refined.
         score: the log-likelihood of each event of the chunk.
     """
 
     line: Line
     scale: float
-    matches: int
     score: F64
-
-
-#: The line, the scale and the matches of a refined offset, whichever chunk scores it.
-_Refined = tuple[Line, float, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -332,7 +327,7 @@ class Chunk:
     bin: float
     matcher: Matcher
     span: tuple[float, float]
-    refined: dict[tuple[Line, tuple[float, ...]], _Refined | None] = field(default_factory=dict)
+    refined: dict[tuple[Line, tuple[float, ...]], tuple[Line, float] | None] = field(default_factory=dict)
 
     @classmethod
     def starts(cls, a: Events, b: Events, prior: Prior) -> Iterator[Chunk]:
@@ -490,7 +485,7 @@ def candidates(chunk: Chunk, x0: float, prior: Prior, offsets: F64, heights: F64
         for place in candidates[:_TRIED_SOONER]
         for by in _SOONER_NS
         if (sooner := _candidate(thin, place.line.shifted(-by), prior, _FIRST_LOOK_BINS))
-        and sooner.matches >= place.matches
+        and len(thin.pairs(sooner.line, NEAR_NS)) >= len(thin.pairs(place.line, NEAR_NS))
     ]
     places = _distinct([*candidates, *again])
     kept = [
@@ -516,18 +511,18 @@ def _candidate(chunk: Chunk, line: Line, prior: Prior, bins: tuple[float, ...]) 
     if key not in chunk.refined:
         chunk.refined[key] = _refined(chunk, line, prior, bins)
     refined = chunk.refined[key]
-    return refined and Candidate(*refined, chunk.score(*refined[:2]))
+    return refined and Candidate(*refined, chunk.score(*refined))
 
 
-def _refined(chunk: Chunk, line: Line, prior: Prior, bins: tuple[float, ...]) -> _Refined | None:
+def _refined(chunk: Chunk, line: Line, prior: Prior, bins: tuple[float, ...]) -> tuple[Line, float] | None:
+    """Return the line and the scale of a candidate, whichever chunk scores it."""
     scale = _LEAST_SPREAD_NS
     for tolerance in (*(count * chunk.bin for count in bins), _NEARER_NS, NEAR_NS):
         pairs = chunk.pairs(line, tolerance)
         if len(pairs) < FEWEST_PAIRS:
             return None
         line, scale = fitted(chunk.a, chunk.b, pairs, line, prior)
-    line = centred(chunk.a, chunk.b, pairs, line, prior)
-    return line, scale, len(chunk.pairs(line, NEAR_NS))
+    return centred(chunk.a, chunk.b, pairs, line, prior), scale
 
 
 def fitted(a: Events, b: Events, pairs: Pairs, line: Line, prior: Prior) -> tuple[Line, float]:
