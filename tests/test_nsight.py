@@ -16,7 +16,7 @@ from tests.make_nsight import MAIN0, global_id
 from tests.together import together
 from traceconv.align import align
 from traceconv.api import read
-from traceconv.families.common.report_csv import decimal_mark, number_of
+from traceconv.families.common.text_lines import decimal_mark, number_of
 from traceconv.families.nsight import exported as schema
 from traceconv.families.nsight.activity_tables import SWAPPED
 from traceconv.families.nsight.exported import ODD_VALUE

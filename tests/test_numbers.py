@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 import traceconv
 from tests.test_imports import FOLDER
 from traceconv.api import read, report
-from traceconv.families.common.report_csv import fields_of
+from traceconv.families.common.text_lines import fields_of
 from traceconv.model.numbers import (
     decimal_of,
     decode_json,
@@ -37,7 +37,6 @@ OWN_WAY = {
     "families/chrome/events.py": ("int",),  # the same for each event of a million
     "families/deepsparse/analysis.py": ("Decimal",),  # a pattern bounds it; infinities and NaN are read and counted
     "families/common/cupti.py": ("int",),  # a list of our own
-    "families/common/report_csv.py": ("reader",),
     "families/common/text_lines.py": ("reader",),
     "io/spill.py": ("int",),  # files of the kernel
 }

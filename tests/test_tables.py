@@ -13,7 +13,7 @@ from tests.golden import ROOT
 from traceconv.align import align
 from traceconv.api import read
 from traceconv.errors import MalformedInput, UnrecognizedFormat
-from traceconv.families.common.text_tables import OpenTables, text_of_line
+from traceconv.families.common.text_lines import OpenTables, text_of_line
 from traceconv.families.mxnet.aggregates import row_of
 from traceconv.families.pytorch.table import cell
 from traceconv.merging.traces import merge_traces

@@ -13,7 +13,7 @@ from traceconv.errors import UsageError
 from traceconv.families.chrome.events import number_in as _chrome_number
 from traceconv.families.common.ansi import plain, plain_text
 from traceconv.families.common.local_time import ahead_minutes, local_ns, zone_of
-from traceconv.families.common.report_csv import number_of as number_in_report
+from traceconv.families.common.text_lines import number_of as number_in_report
 from traceconv.families.deepsparse.log import number_in as _deepsparse_number
 from traceconv.families.nvprof.console import split_value
 from traceconv.families.perf.stat import csv_row as perf_stat_row

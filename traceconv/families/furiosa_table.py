@@ -31,8 +31,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, replace
 from typing import Any
 
-from traceconv.families.common.report_csv import fields_of
-from traceconv.families.common.text_tables import NO_TIMELINE, text_of_line
+from traceconv.families.common.text_lines import NO_TIMELINE, fields_of, text_of_line
 from traceconv.families.furiosa import EXECUTION, IDS, INDICES, WRAPPED, Span, Spans, Tracks, unwrapped, whole_number
 from traceconv.families.identification import Signature
 from traceconv.families.importer import Importer, Match, option

@@ -30,9 +30,14 @@ import msgspec
 
 from traceconv.errors import MalformedInput
 from traceconv.families.common import cupti as _cupti
-from traceconv.families.common.report_csv import DELIMITERS, fields_of, find_decimal_mark, number_of
-from traceconv.families.common.text_lines import TextLines
-from traceconv.families.common.text_tables import text_of_line
+from traceconv.families.common.text_lines import (
+    DELIMITERS,
+    TextLines,
+    fields_of,
+    find_decimal_mark,
+    number_of,
+    text_of_line,
+)
 from traceconv.families.identification import Signature
 from traceconv.families.importer import Importer, Match
 from traceconv.io.shown import Counted

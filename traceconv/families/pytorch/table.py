@@ -24,8 +24,7 @@ from typing import Any
 
 import msgspec
 
-from traceconv.families.common.text_lines import TextLines
-from traceconv.families.common.text_tables import NO_TIMELINE, OpenTables, text_of_line
+from traceconv.families.common.text_lines import NO_TIMELINE, OpenTables, TextLines, text_of_line
 from traceconv.families.identification import Signature
 from traceconv.families.importer import Importer, Match
 from traceconv.io.shown import Counted

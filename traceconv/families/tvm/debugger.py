@@ -41,8 +41,8 @@ from traceconv.families.common.local_time import date_option, local_ns, local_ti
 from traceconv.families.common.text_lines import TextLines
 from traceconv.families.identification import Signature
 from traceconv.families.importer import Importer, Match, option
-from traceconv.families.tvm import graph, text
-from traceconv.families.tvm.graph import Dump
+from traceconv.families.tvm import text
+from traceconv.families.tvm.dump import Dump, Wanted, find_dump, graph_files
 from traceconv.io.shown import Counted
 from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
@@ -421,7 +421,7 @@ class _Writer:
         self._source = source
         self._out = out
         self._dump = dump
-        self._dumps: dict[tuple[graph.Wanted, ...], Dump | None] = {}
+        self._dumps: dict[tuple[Wanted, ...], Dump | None] = {}
         self._has_clock = False
         self._roots: list[TrackId] = []
 
@@ -447,14 +447,12 @@ class _Writer:
 
     def _find_dump(self, table: Table) -> Dump | None:
         """Return the dump folder that fits the rows; looked for once for all runs of a graph."""
-        if not table.rows or not graph.graph_files(self._source, self._dump):
+        if not table.rows or not graph_files(self._source, self._dump):
             return None
         trusted = not table.has_clock  # the shapes of 0.5 are of other nodes
-        wanted = tuple(
-            graph.Wanted(row.name, row.op, row.shapes[0] if row.shapes and trusted else "") for row in table.rows
-        )
+        wanted = tuple(Wanted(row.name, row.op, row.shapes[0] if row.shapes and trusted else "") for row in table.rows)
         if wanted not in self._dumps:
-            self._dumps[wanted] = graph.find_dump(self._source, self._out, self._dump, wanted)
+            self._dumps[wanted] = find_dump(self._source, self._out, self._dump, wanted)
         return self._dumps[wanted]
 
     def _root(self, table: Table) -> TrackId:

@@ -28,7 +28,7 @@ from traceconv.families.chrome.events import EMPTY_EVENT, ChromeEvents
 from traceconv.families.chrome.json_reader import ChromeReader
 from traceconv.families.identification import Signature
 from traceconv.families.importer import Importer, Match, option
-from traceconv.families.tvm import graph
+from traceconv.families.tvm.dump import Wanted, find_dump
 from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import ClockDomain, Run, Zero
@@ -208,11 +208,7 @@ def _is_node_event(event: object) -> bool:
 
 def _draw(source: Source, out: Builder, option: str, nodes: list[_Node]) -> None:
     """Draw slices for the nodes that were executed, with what the graph says about them."""
-    dump = (
-        graph.find_dump(source, out, option, [graph.Wanted(node.name) for node in nodes], parameters=True)
-        if nodes
-        else None
-    )
+    dump = find_dump(source, out, option, [Wanted(node.name) for node in nodes], parameters=True) if nodes else None
     balance = out.balance
     device = dump.device if dump else ""
     total = nodes[-1].end - nodes[0].start if nodes else 0

@@ -20,8 +20,7 @@ from typing import Any
 from msgspec import Struct
 
 from traceconv.families.common.local_time import local_ns
-from traceconv.families.common.text_lines import TextLines
-from traceconv.families.common.text_tables import text_of_line
+from traceconv.families.common.text_lines import TextLines, text_of_line
 from traceconv.io.shown import Counted
 from traceconv.io.source import Source
 from traceconv.model.builder import Builder

@@ -36,9 +36,14 @@ from typing import Any
 
 import msgspec
 
-from traceconv.families.common.report_csv import fields_of, find_decimal_mark, number_of
-from traceconv.families.common.text_lines import TextLines
-from traceconv.families.common.text_tables import NO_TIMELINE, text_of_line
+from traceconv.families.common.text_lines import (
+    NO_TIMELINE,
+    TextLines,
+    fields_of,
+    find_decimal_mark,
+    number_of,
+    text_of_line,
+)
 from traceconv.families.identification import Signature
 from traceconv.families.importer import Importer, Match, option
 from traceconv.families.vtune import external
