@@ -94,16 +94,14 @@ class Slices:
                 self.add(range(first, first + len(rows)), rows)
             return
         placed_to = 1 + len(self.shape.place)
-        for first, rows in export.portions(table, (start, *columns)):
-            self._out.balance.read += len(rows)
-            for number, row in enumerate(rows, first):
-                if type(row[0]) is not int:
-                    self._out.skip(NO_TIME, f"{table} row {number}", f"{start} {row[0]!r:.40}")
-                    continue
-                event = self.shape.describe(dict(zip(self.shape.described, row[placed_to:], strict=True)))
-                track = self.shape.track(*row[1:placed_to])
-                self._out.instant(track, row[0], event.name, event.category, event.args, number)
-                self._out.balance.written += 1
+        for number, row in export.counted(table, (start, *columns)):
+            if type(row[0]) is not int:
+                self._out.skip(NO_TIME, f"{table} row {number}", f"{start} {row[0]!r:.40}")
+                continue
+            event = self.shape.describe(dict(zip(self.shape.described, row[placed_to:], strict=True)))
+            track = self.shape.track(*row[1:placed_to])
+            self._out.instant(track, row[0], event.name, event.category, event.args, number)
+            self._out.balance.written += 1
 
     def add(self, numbers: Sequence[int], rows: Sequence[Row]) -> None:
         self._out.balance.read += len(rows)
@@ -364,67 +362,51 @@ class DeviceWork:
         if not self._export.take(table):
             return
         columns = ("timestamp", *_STREAM, "eventId", "eventSyncId", "correlationId")
-        for first, rows in self._export.portions(table, columns):
-            out.balance.read += len(rows)
-            for number, row in enumerate(rows, first):
-                if type(row[0]) is not int or not row[0]:
-                    out.skip(EVENT_WITHOUT_TIME, f"{table} row {number}")
-                    continue
-                names = ("event", "event_sync", "correlation")
-                args = {name: value for name, value in zip(names, row[6:], strict=True) if value is not None}
-                track = self._tracks.stream(*row[1:6])
-                out.instant(track, row[0], f"CUDA event {row[6]}", "cuda_event", args, number)
-                out.balance.written += 1
-
-
-class Memory:
-    """Reads allocations and frees, which become a counter of bytes in use for each device and kind of memory."""
-
-    def __init__(self, export: Export, out: Builder, tracks: Tracks) -> None:
-        self._export = export
-        self._out = out
-        self._tracks = tracks
-
-    def read(self) -> None:
-        table = "CUDA_GPU_MEMORY_USAGE_EVENTS"
-        self._export.take(table)
-        columns = ("start", "globalPid", "deviceId", "address", "bytes", "memKind", "memoryOperationType")
-        ranges: list[tuple[int, int, Row]] = []
-        for first, rows in self._export.portions(table, columns):
-            self._out.balance.read += len(rows)
-            for number, row in enumerate(rows, first):
-                if type(row[0]) is not int or type(row[4]) is not int:
-                    self._out.skip(NO_TIME, f"{table} row {number}", f"start {row[0]!r:.40}, bytes {row[4]!r:.40}")
-                else:
-                    ranges.append((row[0], number, row[1:]))
-        ranges.sort(key=lambda row: row[:2])
-        words = {row[-1]: str(self._export.enum("memoryOperationType", row[-1])).lower() for _, _, row in ranges}
-        frees = {number for number, word in words.items() if word.startswith(("dealloc", "free"))}
-        if _freed_first(ranges, frees):
-            self._out.problem(SWAPPED, table)
-            frees = words.keys() - frees
-        self._sum_up(table, ranges, frees)
-
-    def _sum_up(self, table: str, rows: list[tuple[int, int, Row]], frees: set[Any]) -> None:
-        out = self._out
-        totals: dict[TrackId, int] = defaultdict(int)
-        held: dict[tuple[Any, Any, Any], tuple[TrackId, int]] = {}
-        for start, number, (process, device, address, size, kind, operation) in rows:
-            key = (process, device, address)
-            if operation not in frees:
-                word = str(self._export.enum("memKind", kind)).lower()
-                parent = self._tracks.device(process, device)
-                track = self._tracks.counter(parent, f"Allocated memory ({word})", "bytes")
-                held[key] = (track, size)
-                totals[track] += size
-            elif key in held:
-                track, size = held.pop(key)
-                totals[track] -= size
-            else:
-                out.skip(UNMATCHED_FREE, f"{table} row {number}", f"address {address}")
+        for number, row in self._export.counted(table, columns):
+            if type(row[0]) is not int or not row[0]:
+                out.skip(EVENT_WITHOUT_TIME, f"{table} row {number}")
                 continue
-            out.counter(track, start, totals[track], number)
+            names = ("event", "event_sync", "correlation")
+            args = {name: value for name, value in zip(names, row[6:], strict=True) if value is not None}
+            track = self._tracks.stream(*row[1:6])
+            out.instant(track, row[0], f"CUDA event {row[6]}", "cuda_event", args, number)
             out.balance.written += 1
+
+
+def read_memory(export: Export, out: Builder, tracks: Tracks) -> None:
+    """Read allocations and frees, which become a counter of bytes in use for each device and kind of memory."""
+    table = "CUDA_GPU_MEMORY_USAGE_EVENTS"
+    export.take(table)
+    columns = ("start", "globalPid", "deviceId", "address", "bytes", "memKind", "memoryOperationType")
+    ranges: list[tuple[int, int, Row]] = []
+    for number, row in export.counted(table, columns):
+        if type(row[0]) is not int or type(row[4]) is not int:
+            out.skip(NO_TIME, f"{table} row {number}", f"start {row[0]!r:.40}, bytes {row[4]!r:.40}")
+        else:
+            ranges.append((row[0], number, row[1:]))
+    ranges.sort(key=lambda row: row[:2])
+    words = {row[-1]: str(export.enum("memoryOperationType", row[-1])).lower() for _, _, row in ranges}
+    frees = {number for number, word in words.items() if word.startswith(("dealloc", "free"))}
+    if _freed_first(ranges, frees):
+        out.problem(SWAPPED, table)
+        frees = words.keys() - frees
+    totals: dict[TrackId, int] = defaultdict(int)
+    held: dict[tuple[Any, Any, Any], tuple[TrackId, int]] = {}
+    for start, number, (process, device, address, size, kind, operation) in ranges:
+        key = (process, device, address)
+        if operation not in frees:
+            word = str(export.enum("memKind", kind)).lower()
+            track = tracks.counter(tracks.device(process, device), f"Allocated memory ({word})", "bytes")
+            held[key] = (track, size)
+            totals[track] += size
+        elif key in held:
+            track, size = held.pop(key)
+            totals[track] -= size
+        else:
+            out.skip(UNMATCHED_FREE, f"{table} row {number}", f"address {address}")
+            continue
+        out.counter(track, start, totals[track], number)
+        out.balance.written += 1
 
 
 def _freed_first(rows: list[tuple[int, int, Row]], frees: set[Any]) -> bool:
@@ -479,10 +461,8 @@ class Sampled:
         stacks = self._stacks()
         waiting = next(stacks, None)
         columns = ("id", "start", "globalTid", "cpuCycles", "cpu")
-        number = 0
-        for number, (sample, ts, thread, cycles, cpu) in enumerate(
-            self._export.rows("COMPOSITE_EVENTS", columns, order=self._order("COMPOSITE_EVENTS", "id")), 1
-        ):
+        rows = self._export.counted("COMPOSITE_EVENTS", columns, order=self._order("COMPOSITE_EVENTS", "id"))
+        for number, (sample, ts, thread, cycles, cpu) in rows:
             stack: StackId | None = None
             while waiting is not None and isinstance(sample, int) and waiting[0] <= sample:
                 stack = waiting[1] if waiting[0] == sample else None
@@ -496,7 +476,6 @@ class Sampled:
             on_cpu = cpu if type(cpu) is int and cpu >= 0 else NO_CPU
             out.sample(self._tracks.thread(thread), ts, stack, name, 1, number, cpu=on_cpu)
             out.balance.written += 1
-        out.balance.read += number
 
     def _order(self, table: str, *columns: str) -> tuple[str, ...]:
         return columns if self._export.has(table, *columns) else ()
@@ -533,9 +512,7 @@ class Sampled:
         self._export.take(table)
         columns = ("start", "cpu", "isSchedIn", "globalTid", "threadState", "threadBlock")
         last: dict[Any, tuple[int, Row]] = {}
-        number = 0
-        order = self._order(table, "start")
-        for number, row in enumerate(self._export.rows(table, columns, order=order), 1):
+        for number, row in self._export.counted(table, columns, order=self._order(table, "start")):
             if type(row[0]) is not int:
                 out.skip(NO_TIME, f"{table} row {number}", f"start {row[0]!r:.40}")
                 continue
@@ -549,7 +526,6 @@ class Sampled:
             self._state(thread, before, row)
         for row_number, row in last.values():
             self._state_to_the_end(row_number, row)
-        out.balance.read += number
 
     def _state(self, thread: Any, before: tuple[int, Row], row: Row) -> None:
         number, (start, cpu, is_in, _, state, block) = before
@@ -577,22 +553,20 @@ class Sampled:
         names = self._names(table)
         ranges = self._unsigned_ranges() if table == "GPU_METRICS" else {}
         tracks: dict[Row, TrackId] = {}
-        for first, rows in export.portions(table, (time, value, *key)):
-            out.balance.read += len(rows)
-            for number, row in enumerate(rows, first):
-                if type(row[0]) is not int or not isinstance(row[1], int | float):
-                    out.skip(NO_VALUE, f"{table} row {number}", f"{time} {row[0]!r:.40}, {value} {row[1]!r:.40}")
-                    continue
-                whose = row[2:]
-                track = tracks.get(whose)
-                if track is None:
-                    track = tracks[whose] = self._counter(table, whose, names)
-                counted = row[1]
-                if counted < 0 and whose in ranges and counted + ranges[whose] >= 0:
-                    counted += ranges[whose]
-                    out.problem(NEGATIVE, f"{table} row {number}", f"{row[1]} is {counted}")
-                is_there = out.counter(track, row[0], counted, number)
-                out.count_values(is_there, not is_there)
+        for number, row in export.counted(table, (time, value, *key)):
+            if type(row[0]) is not int or not isinstance(row[1], int | float):
+                out.skip(NO_VALUE, f"{table} row {number}", f"{time} {row[0]!r:.40}, {value} {row[1]!r:.40}")
+                continue
+            metric = row[2:]
+            track = tracks.get(metric)
+            if track is None:
+                track = tracks[metric] = self._counter(table, metric, names)
+            counted = row[1]
+            if counted < 0 and metric in ranges and counted + ranges[metric] >= 0:
+                counted += ranges[metric]
+                out.problem(NEGATIVE, f"{table} row {number}", f"{row[1]} is {counted}")
+            is_there = out.counter(track, row[0], counted, number)
+            out.count_values(is_there, not is_there)
 
     def _unsigned_ranges(self) -> dict[Row, int]:
         """Return the number of values of the metrics (type, metric) that are unsigned integers of a known size.
@@ -606,25 +580,19 @@ class Sampled:
             if number == exported.UNSIGNED_FIELD and isinstance(size, int) and 0 < size <= 8
         }
 
-    def _names(self, table: str) -> dict[Any, tuple[str, str, str]]:
+    def _names(self, table: str) -> dict[Row, tuple[str, str, str]]:
         """Return name, unit and description of each metric."""
-        rows = self._export.rows
-        names: dict[Any, tuple[str, str, str]] = {}
         if table in ("GPU_METRICS", "SOC_METRICS"):
-            for kind, metric, name in rows(f"TARGET_INFO_{table}", ("typeId", "metricId", "metricName")):
-                unit = _unit(str(name))
-                stored = exported.STORED_UNIT if table == "GPU_METRICS" else {}
-                names[kind, metric] = (str(name), *stored.get(unit, (unit, "")))
-        elif table.startswith("NET_"):
-            columns = ("metricsListId", "metricsIdx", "name", "unit", "description")
-            for kind, metric, *words in rows("TARGET_INFO_NETWORK_METRICS", columns):
-                names[kind, metric] = (str(words[0]), str(words[1] or ""), str(words[2] or ""))
-        else:
-            for metric, *words in rows("TARGET_INFO_PERF_METRIC", ("id", "name", "unit", "description")):
-                names[metric] = (str(words[0]), str(words[1] or ""), str(words[2] or ""))
-        return names
+            rows = self._export.rows(f"TARGET_INFO_{table}", ("typeId", "metricId", "metricName"))
+            stored = exported.STORED_UNIT if table == "GPU_METRICS" else {}
+            units = ((row, _unit(str(row[2]))) for row in rows)
+            return {row[:2]: (str(row[2]), *stored.get(unit, (unit, ""))) for row, unit in units}
+        is_net = table.startswith("NET_")
+        names, key = ("NETWORK_METRICS", ("metricsListId", "metricsIdx")) if is_net else ("PERF_METRIC", ("id",))
+        rows = self._export.rows(f"TARGET_INFO_{names}", (*key, "name", "unit", "description"))
+        return {row[:-3]: (str(row[-3]), str(row[-2] or ""), str(row[-1] or "")) for row in rows}
 
-    def _counter(self, table: str, key: Row, names: dict[Any, tuple[str, str, str]]) -> TrackId:
+    def _counter(self, table: str, key: Row, names: dict[Row, tuple[str, str, str]]) -> TrackId:
         tracks = self._tracks
         if table == "GPU_METRICS":
             gpu = key[0] & exported.GPU_OF_TYPE_MASK if isinstance(key[0], int) else key[0]
@@ -636,8 +604,8 @@ class Sampled:
         else:
             component = self._component(key[0])
             parent = tracks.group(f"CPU metrics {component}".strip())
-        wanted = key if len(key) == 2 and table.endswith("_METRICS") else key[2:] if len(key) == 4 else key[1]
-        name, unit, description = names.get(wanted, (f"metric {key[-1]}", "", ""))
+        metric = key[-1:] if table.startswith("PERF_") else key[-2:]
+        name, unit, description = names.get(metric, (f"metric {key[-1]}", "", ""))
         return tracks.counter(parent, name, unit, description=description)
 
     def _component(self, number: Any) -> str:

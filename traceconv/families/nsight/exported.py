@@ -305,6 +305,12 @@ class Export(Tables):
         for _, portion in self.portions(table, columns, order=order):
             yield from portion
 
+    def counted(self, table: str, columns: Sequence[str], *, order: Sequence[str] = ()) -> Iterator[tuple[int, Row]]:
+        """Yield the rows of a table one by one with their positions; they are counted as read."""
+        for first, portion in self.portions(table, columns, order=order):
+            self._out.balance.read += len(portion)
+            yield from enumerate(portion, first)
+
     def _possible(
         self, columns: Sequence[str], rows: Sequence[Row], report: Callable[[int, int, object], None]
     ) -> Sequence[Row]:

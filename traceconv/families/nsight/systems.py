@@ -33,11 +33,11 @@ from traceconv.families.nsight.activity_tables import (
     NO_TIME,
     Described,
     DeviceWork,
-    Memory,
     Sampled,
     Shape,
     Slices,
     Timeline,
+    read_memory,
 )
 from traceconv.families.nsight.exported import DAMAGED, Export, Tracks
 from traceconv.io.shown import Counted
@@ -231,7 +231,7 @@ class _Reader:
         self._export.take("NVTX_EVENTS")
         self._nvtx.read()
         Sampled(export, self._out, self._tracks).read()
-        Memory(export, self._out, self._tracks).read()
+        read_memory(export, self._out, self._tracks)
         self._diagnostics()
         self._others()
         self._timeline.close()
@@ -339,21 +339,19 @@ class _Reader:
         if not self._export.take(table):
             return
         columns = ("timestamp", "severity", "source", "text", "globalPid", "timestampType")
-        for first, rows in self._export.portions(table, columns):
-            out.balance.read += len(rows)
-            for number, (ts, severity, source, text, process, clock) in enumerate(rows, first):
-                word = str(self._export.enum("severity", severity))
-                name = " ".join(str(text or "").split())
-                args = {"severity": word, "source": self._export.enum("source", source)}
-                if word in ("Warning", "Error"):
-                    out.note(f"Nsight Systems {word.lower()}: {name:.300}")
-                if clock == exported.HOST_TIMESTAMP or not _is_of_session(ts):
-                    out.metadata.setdefault("nsys_messages", []).append({"text": name, **args})
-                    out.balance.merged[MESSAGES_OF_OTHER_CLOCKS] += 1
-                    continue
-                track = self._tracks.group("Nsight Systems messages", process)
-                out.instant(track, ts, name or "[message]", "diagnostic", args, number)
-                out.balance.written += 1
+        for number, (ts, severity, source, text, process, clock) in self._export.counted(table, columns):
+            word = str(self._export.enum("severity", severity))
+            name = " ".join(str(text or "").split())
+            args = {"severity": word, "source": self._export.enum("source", source)}
+            if word in ("Warning", "Error"):
+                out.note(f"Nsight Systems {word.lower()}: {name:.300}")
+            if clock == exported.HOST_TIMESTAMP or not _is_of_session(ts):
+                out.metadata.setdefault("nsys_messages", []).append({"text": name, **args})
+                out.balance.merged[MESSAGES_OF_OTHER_CLOCKS] += 1
+                continue
+            track = self._tracks.group("Nsight Systems messages", process)
+            out.instant(track, ts, name or "[message]", "diagnostic", args, number)
+            out.balance.written += 1
 
     def _others(self) -> None:
         """Draw tables that are not known, if their rows have times."""
