@@ -201,10 +201,7 @@ def may_end_with_metadata(head: Head) -> bool:
 def searched(head: Head, *, to_end: bool) -> bytes:
     """Return the text in which signatures are searched: what importers can see of an input, in lower case.
 
-    If there are terminal control sequences or JSON escapes, the text without them is appended.
-
-    Args:
-        to_end: whether the last bytes are part of it, for which an archive is unpacked to its end.
+    Control sequences and JSON escapes are also left out of a copy behind it. `to_end`: with the last bytes.
     """
     parts = [head.data, *map(str.encode, head.tables)]
     if to_end and may_end_with_metadata(head):

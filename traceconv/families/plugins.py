@@ -29,11 +29,7 @@ class PluginWarning(UserWarning):
 
 @cache
 def plugins() -> dict[str, type[Importer]]:
-    """Return the importers of other packages, by name.
-
-    Warns:
-        PluginWarning: one of them cannot be used.
-    """
+    """Return the importers of other packages, by name. Warns PluginWarning: one of them cannot be used."""
     if not _may_be_any():
         return {}
     from importlib.metadata import entry_points

@@ -268,15 +268,7 @@ def set_clock(
     bound_ns: int | None = None,
     method: str = "baseTimeNanoseconds of the file",
 ) -> None:
-    """Set the clock domain of the trace, and the snapshot that the file states.
-
-    Args:
-        top: the top-level values.
-        out: the builder.
-        private: the domain of the times.
-        bound_ns: the bound between times of this writer and the wall clock, ns; None if not measured.
-        method: the source of a base time, for the receipt.
-    """
+    """Set the clock domain of the trace, and the snapshot that the file states, with the bound of this writer (ns)."""
     out.clocks.set_default(private)
     base = base_time(top)
     if base is None and (values := _base_times(top)):  # a double cannot hold the nanoseconds since 1970

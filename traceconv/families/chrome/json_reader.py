@@ -245,11 +245,7 @@ def is_json(text: bytes) -> bool:
 
 
 class ChromeReader:
-    """Reads one Chrome trace.
-
-    Attributes:
-        top: the top-level values beside the events, undecoded; complete after all batches.
-    """
+    """Reads one Chrome trace; after all batches, `top` has the top-level values beside the events, undecoded."""
 
     def __init__(self, source: Source, out: Builder) -> None:
         self.top: dict[str, Raw] = {}
@@ -273,12 +269,9 @@ class ChromeReader:
         yield from self._all_batches()
 
     def batches(self) -> Iterator[list[Event]]:
-        """Yield the events in lists, in file order; the specification of the kernel.
+        """Yield the events in lists, in file order, each valid until the next one; the specification of the kernel.
 
-        The balance counts them as read. A list is valid until the next one.
-
-        Raises:
-            MalformedInput: the file cannot be read as a Chrome trace at all.
+        The balance counts them as read. Raises MalformedInput if the file cannot be read as a Chrome trace at all.
         """
         for batch in self._all_batches():
             assert isinstance(batch, list)  # the kernel is not compiled

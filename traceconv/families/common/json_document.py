@@ -40,15 +40,6 @@ class JsonDocument:
     """The text of an input: in memory, or in a temporary file if it is large.
 
     Bytes that are not UTF-8 are replaced, and a mark of the byte order is removed.
-
-    Attributes:
-        text: the text.
-
-    Args:
-        source: the input.
-
-    Raises:
-        OutputError: the temporary file cannot be written.
     """
 
     def __init__(self, source: Source) -> None:
@@ -61,11 +52,7 @@ class JsonDocument:
             self.text = _text(file, size)
 
     def elements(self, array: msgspec.Raw) -> Iterator[msgspec.Raw]:
-        """Return the elements of a valid array of the text, of which a few are in memory at a time.
-
-        Raises:
-            msgspec.ValidationError: it is no array.
-        """
+        """Return the elements of an array, of which a few are in memory at a time. Raises msgspec.ValidationError."""
         view = memoryview(array)
         if not is_array(array):
             raise msgspec.ValidationError("Expected `array`")

@@ -42,17 +42,7 @@ def date_option(file: str) -> str:
 
 
 def refuse_zone(format_name: str, utc_offset: str, file: str, times: str) -> None:
-    """Raise UsageError if a zone is given for a file whose times are not local.
-
-    Args:
-        format_name: the name of the importer.
-        utc_offset: its option, "" if it was not given.
-        file: the input.
-        times: a clause about its times, for the message.
-
-    Raises:
-        UsageError: the option was given.
-    """
+    """Raise UsageError if a zone is given for a file whose times are not local; `times` is a clause about these."""
     if utc_offset:
         raise UsageError(
             f"{file} ({format_name}) needs no time zone: {times}",

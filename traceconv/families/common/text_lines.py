@@ -76,9 +76,7 @@ class TextLines:
 def csv_rows(source: Source, broken: Callable[[csv.Error], list[str]]) -> Iterator[tuple[int, list[str]]]:
     """Yield the cells of the rows of a CSV, and the number of the last line of each; cells may contain line ends.
 
-    Args:
-        source: the text.
-        broken: returns the cells of a row that cannot be parsed.
+    `broken` returns the cells of a row that cannot be parsed.
     """
     number = 0
 
@@ -202,11 +200,7 @@ def find_decimal_mark(texts: Iterable[str]) -> str:
 
 
 def number_of(text: str, mark: str) -> int | float | None:
-    """Return the number in a field, None if it is not a number.
-
-    Args:
-        mark: the decimal mark of the file.
-    """
+    """Return the number in a field of a file with that decimal mark; None if it is not a number."""
     if not 0 < len(text) < _MAX_LENGTH:
         return None
     compact = text.translate(_SPACES)

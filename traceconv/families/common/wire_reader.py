@@ -261,12 +261,7 @@ class Damage(NamedTuple):
 
 
 class PacketBuffer:
-    """A buffered part of the file.
-
-    Attributes:
-        data: the buffered bytes.
-        at: the position of the next packet in `data`.
-    """
+    """A buffered part of the file: `data`, with the next packet at `at`."""
 
     def __init__(self, file: Readable) -> None:
         self.data = b""
@@ -298,9 +293,7 @@ class PacketBuffer:
 def read_packets(file: Readable, empty: Callable[[int], None] | None = None) -> Generator[bytes, None, Damage | None]:
     """Yield the packets in file order, without tag and length; the generator returns the damage, if any.
 
-    Args:
-        file: the trace.
-        empty: if given, called with the number of consecutive empty packets, which are not yielded then.
+    `empty` is called with the number of consecutive empty packets, which are not yielded then.
     """
     buffer = PacketBuffer(file)
     while True:

@@ -108,11 +108,7 @@ def _exact(value: float) -> float:
 
 
 def row_of(section: str, name: str, count: int, printed: Sequence[float | None], is_memory: bool) -> Row:
-    """Return a row with the kind of its numbers: total, min, max, avg, or the last three of them.
-
-    Args:
-        is_memory: whether the heading says so.
-    """
+    """Return a row with the kind of its numbers: total, min, max, avg, or the last three of them."""
     total, low, high, average = (None, *printed) if len(printed) == 3 else printed
     if is_memory or section == _MEMORY:
         kind = "memory"

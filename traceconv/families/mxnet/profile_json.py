@@ -112,16 +112,7 @@ class _Span(Struct, frozen=True):
 
 
 class MxnetEvents(ChromeEvents):
-    """Turns the events of one MXNet profile into rows.
-
-    Args:
-        out: the builder.
-        pid: the pid of the process, since those in the file are not; None if not known.
-        api_counters: whether the counters of the C API are wanted.
-
-    Attributes:
-        categories: those of the slices.
-    """
+    """Turns the events of one MXNet profile into rows. The pids in the file are none; `pid` is None if not known."""
 
     def __init__(self, out: Builder, pid: int | None, api_counters: bool) -> None:
         super().__init__(out)

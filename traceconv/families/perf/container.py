@@ -195,13 +195,7 @@ class Stamp(NamedTuple):
 
 
 class Event:
-    """A recorded event, and the layout of its records.
-
-    Args:
-        order: "<" or ">", as in `struct`.
-        attr: the bytes of its perf_event_attr.
-        ids: the ids by which samples refer to it, one for each CPU or thread.
-    """
+    """A recorded event, and the layout of its records; `ids` are those of samples, one for each CPU or thread."""
 
     def __init__(self, order: str, attr: bytes, ids: tuple[int, ...] = ()) -> None:
         attr = attr.ljust(128, b"\0")

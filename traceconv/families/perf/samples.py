@@ -184,12 +184,7 @@ class _State(msgspec.Struct):
 
 
 class PerfTracks:
-    """Processes, threads, samples and states of one recording.
-
-    Args:
-        out: the builder.
-        pid: the process of threads without a stated one.
-    """
+    """Processes, threads, samples and states of one recording; `pid` is the process of threads without a stated one."""
 
     def __init__(self, out: Builder, pid: int | None = None) -> None:
         self._out = out

@@ -222,11 +222,7 @@ def system_of(message: Message) -> dict[str, Any]:
 
 
 class Inflated:
-    """A readable stream of unpacked zlib data, in chunks, since a small file may unpack to a huge one.
-
-    Attributes:
-        wrong: the reason why unpacking ended early; "" if it did not.
-    """
+    """A readable stream of unpacked zlib data, in chunks; `wrong` is why it ended early, "" if it did not."""
 
     def __init__(self, data: bytes, unpacked: Unpacked) -> None:
         self._data, self._at, self._left = data, 0, MAX_UNPACKED

@@ -251,12 +251,7 @@ class Tracks:
                 track.parent = 0
 
     def build(self, out: Builder, used: Iterable[int]) -> list[TrackId]:
-        """Create the tracks, parents before children; return the track of each number.
-
-        Args:
-            out: the builder.
-            used: the numbers of the tracks with events, in any order.
-        """
+        """Create the tracks that are used, parents before children; return the track of each number."""
         self._out, used = out, set(used)
         # Processes first: threads may come before the process of their pid in the file.
         for number, track in enumerate(self._known):
@@ -587,13 +582,7 @@ def moved(ts: I64, by: I64 | int) -> I64:
 
 
 def stated_inputs(sources: Any, attribute: Any, alignment: Any) -> tuple[SourceInfo, ...]:
-    """Return the inputs that a file of traceconv states.
-
-    Args:
-        sources: the files that it was made of, with their formats, as the file states them.
-        attribute: the value of the attribute.
-        alignment: how these files were placed, as the file states it.
-    """
+    """Return the inputs that a file of traceconv states: their sources and formats, and how they were placed."""
     attribute = attribute if isinstance(attribute, dict) else {}
     known, files = _of(dict, attribute.get("sources")), _of(dict, sources)
     if known and all("placed" in stated for stated in known):
@@ -622,13 +611,7 @@ def _stated(stated: dict[str, Any], more: dict[str, Any], placings: tuple[Placin
 
 
 def restore(attribute: Any, out: Builder, track_of: Callable[[int], TrackId | None]) -> None:
-    """Restore the input of each track, as far as the file states it; count damaged statements.
-
-    Args:
-        attribute: the value of the attribute; None if there is none.
-        out: the builder, with all tracks and the stated inputs.
-        track_of: returns the track of a uuid.
-    """
+    """Restore the input of each track, as far as the file states it; count damaged statements."""
     if not isinstance(attribute, dict | None):
         out.problem(BAD_INPUTS, INPUTS, "no JSON object")
     attribute = attribute if isinstance(attribute, dict) else {}

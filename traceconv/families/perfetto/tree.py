@@ -270,13 +270,7 @@ class Arrangement:
 
 
 class Tree:
-    """The tracks of a file: numbered, arranged and described.
-
-    Attributes:
-        ids: the identity of each track.
-        uuids: the uuid of each track.
-        shown: their arrangement.
-    """
+    """The tracks of a file: numbered, arranged and described."""
 
     def __init__(self, trace: Trace) -> None:
         self._trace, self._kind = trace, trace.tracks.column("kind")

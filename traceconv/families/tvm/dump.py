@@ -165,14 +165,7 @@ def _dtype(code: int, bits: int, lanes: int) -> str:
 
 
 def read_listing(stream: IO[bytes], display: str) -> Listing:
-    """Return the tensors of a file, as far as it goes.
-
-    Args:
-        display: the name of the file, for messages.
-
-    Raises:
-        MalformedInput: it makes no sense.
-    """
+    """Return the tensors of a file, as far as it goes. Raises MalformedInput if it makes no sense."""
     reader = _Reader(stream, display)
     listing = Listing()
     names: list[str] = []
@@ -356,11 +349,7 @@ class Graph(msgspec.Struct):
         return f"{producer.name} {tensor}".rstrip()
 
     def assign(self, wanted: Sequence[Wanted], *, parameters: bool = False) -> list[Node] | str:
-        """Return the wanted nodes, each once and in graph order; or the name of the first missing one.
-
-        Args:
-            parameters: whether parameters may be among them.
-        """
+        """Return the wanted nodes (with parameters if asked), each once, in graph order; or the first missing name."""
         free: dict[str, list[Node]] = {}
         for node in self.nodes:
             if parameters or not node.is_parameter:
@@ -473,15 +462,9 @@ class Dump(msgspec.Struct):
 def find_dump(
     source: Source, out: Builder, option: str, wanted: Sequence[Wanted], *, parameters: bool = False
 ) -> Dump | None:
-    """Return the dump whose graph has the wanted nodes (see Graph.assign).
+    """Return the dump whose graph has the wanted nodes (see Graph.assign), stated in notes and metadata.
 
-    The result is stated in notes and metadata.
-
-    Args:
-        option: a folder or a graph file that the user named; or an empty text to look beside the input.
-
-    Raises:
-        UsageError: what the user named is not there.
+    `option` is a folder or a graph file that the user named, else it is looked for beside the input. Raises UsageError.
     """
     misfits = []
     for path in graph_files(source, option):
