@@ -217,6 +217,11 @@ class Aligned:
         return self.alignment.receipt if self.alignment else self.earlier
 
 
+def warning_lines(receipt: Sequence[ReceiptLine]) -> list[str]:
+    """Return a line for each warning, with all inputs that it is about."""
+    return ["; ".join(filter(None, texts)) for texts in warned(receipt)]
+
+
 def warned(receipt: Sequence[ReceiptLine]) -> list[tuple[str, str]]:
     """Return each warning once, with its first input, and a text with the other inputs that it is about, "" for none.
 

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 
-from traceconv.align.receipt import Aligned, warned
+from traceconv.align.receipt import Aligned, warning_lines
 from traceconv.answers.attributed import stacks
 from traceconv.answers.device_time import DISPATCH_LIMIT, device
 from traceconv.answers.layers import Costs, layers
@@ -89,9 +89,8 @@ def _tables_with(sort: str, tables: Mapping[str, Sequence[Column]]) -> list[str]
     """Return the names of the tables that have a column of this name or title. Raises UsageError if none has."""
     having = [name for name, columns in tables.items() if place_of(sort, columns) is not None]
     if not having:
-        known = [", ".join(one.name for one in columns) for columns in tables.values()]
-        of = "; ".join(f"{name}: {columns}" for name, columns in zip(tables, known, strict=True))
-        raise UsageError(f"--sort: there is no column {sort!r}", hint=f"columns of {of}")
+        known = [f"{name}: {', '.join(column.name for column in columns)}" for name, columns in tables.items()]
+        raise UsageError(f"--sort: there is no column {sort!r}", hint=f"columns of {'; '.join(known)}")
     return having
 
 
@@ -164,7 +163,7 @@ def _left_empty(report: _Report, section: Section) -> Iterator[str]:
 def _losses_and_warnings(report: _Report, section: Section) -> Iterator[str]:
     if section is report.sections[0]:
         yield from report.about.table.trace.losses()
-        yield from ("; ".join(filter(None, both)) for both in warned(report.about.aligned.receipt))
+        yield from warning_lines(report.about.aligned.receipt)
 
 
 def _chosen(report: _Report, section: Section) -> Iterator[str]:
@@ -227,7 +226,7 @@ def answers(trace: Trace, aligned: Aligned, questions: Questions) -> list[Sectio
     questions.check()
     window = window_of(SliceTable(trace), questions.between) if questions.between else None
     condition = parse(questions.where) if questions.where else None
-    table = SliceTable(trace, (lambda of: holds(of, condition)) if condition else None, window)
+    table = SliceTable(trace, partial(holds, condition=condition) if condition else None, window)
     about = _About(table, aligned, questions, condition)
     by_name: dict[str, list[Section]] = {}
     for name in questions.wanted:

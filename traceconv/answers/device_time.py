@@ -205,38 +205,38 @@ def _undivided(table: SliceTable) -> list[str]:
     ]
 
 
-def _latency(table: SliceTable, work: _Work, mine: Rows) -> I64:
+def _latency(table: SliceTable, work: _Work, numbers: Rows) -> I64:
     """Return the time from the start of the launch call to the start of slices, ns; undefined without a launch."""
     ts = table.trace.slices.ts
-    latency: I64 = ts[work.rows[mine]] - ts[work.launch[mine]]
+    latency: I64 = ts[work.rows[numbers]] - ts[work.launch[numbers]]
     return latency
 
 
 def _row(
-    table: SliceTable, work: _Work, mine: Rows, names: tuple[str, str | None, str], dispatch_limit: int
+    table: SliceTable, work: _Work, numbers: Rows, names: tuple[str, str | None, str], dispatch_limit: int
 ) -> tuple[tuple[Cell, ...], Gaps]:
     """Return the row of some of the work, numbers in ns, shares as fractions, and its gaps."""
     slices = table.trace.slices
-    rows = work.rows[mine]
+    rows = work.rows[numbers]
     start, end = _window(table, rows)
     window = Intervals(np.array([start]), np.array([end]))
     runs = table.busy(rows)
     busy = intersect(runs, window)
-    communication = intersect(table.busy(rows[work.is_communication[mine]]), window)
-    copies = intersect(table.busy(rows[work.is_copy[mine]]), window)
-    compute = intersect(table.busy(rows[~work.is_copy[mine] & ~work.is_communication[mine]]), window)
+    communication = intersect(table.busy(rows[work.is_communication[numbers]]), window)
+    copies = intersect(table.busy(rows[work.is_copy[numbers]]), window)
+    compute = intersect(table.busy(rows[~work.is_copy[numbers] & ~work.is_communication[numbers]]), window)
     exposed = subtract(communication, compute)
     exposed_copies = subtract(subtract(copies, compute), communication)
     idle = gaps(busy, start, end)
-    causes = gaps_of(table, rows, work.launch[mine], runs, (start, end), dispatch_limit)
-    launched = mine[(work.launch[mine] >= 0) & table.in_window(slices.ts[rows])]
-    known = bool(np.any(work.launch[mine] >= 0))
+    causes = gaps_of(table, rows, work.launch[numbers], runs, (start, end), dispatch_limit)
+    launched = numbers[(work.launch[numbers] >= 0) & table.in_window(slices.ts[rows])]
+    known = bool(np.any(work.launch[numbers] >= 0))
     latency = _latency(table, work, launched)
     ended = launched[table.timed[work.launch[launched]]]
     queued = slices.ts[work.rows[ended]] - table.ends(work.launch[ended])
     hidden = communication.length - exposed.length
     tells_copies, tells_communication = (
-        bool(np.all(told[mine])) for told in (work.tells_copies, work.tells_communication)
+        bool(np.all(told[numbers])) for told in (work.tells_copies, work.tells_communication)
     )
     device_name, queue, source = names
     exposes = queue is None
@@ -382,7 +382,7 @@ def host_late(table: SliceTable, devices: Sequence[tuple[tuple[str, str], Gaps, 
             section.rows.append((device, names[text], *counts, table.title(track), source))
     section.rows.sort(key=lambda row: -int(row[section.place("time_ns")] or 0))
     if len({row[section.place("thread")] for row in section.rows}) > 1:
-        section.columns = tuple(replace(one, detail=one.name == "input") for one in _HOST_LATE)
+        section.columns = tuple(replace(column, detail=column.name == "input") for column in _HOST_LATE)
     if section.rows:
         section.notes.append(
             "the innermost slices of the launching thread while the device was idle; they add up to host late"

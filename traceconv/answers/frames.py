@@ -12,7 +12,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from traceconv.align.receipt import Aligned, ReceiptLine, warned
+from traceconv.align.receipt import Aligned, ReceiptLine, warning_lines
 from traceconv.answers.slice_tables import SliceTable
 from traceconv.errors import UsageError, refuse_single_texts
 from traceconv.io.output import check_folder, write_folder
@@ -74,7 +74,7 @@ class Frames(Mapping[str, Frame]):
         builder = _Builder(trace, aligned.receipt, tuple(args))
         self._frames = {name: Frame(name, builder.building(name)) for name in _BUILDERS}
         self.losses = trace.losses()
-        self.warnings = ["; ".join(filter(None, both)) for both in warned(aligned.receipt)]
+        self.warnings = warning_lines(aligned.receipt)
         self.trace, self.aligned = trace, aligned
         self._args = tuple(args)
 
@@ -224,9 +224,9 @@ class _Builder:
         tracks = self.trace.tracks
         above: list[int] = []
         for index, track in enumerate(tracks):
-            own = index if track.lane_of == NO_TRACK else track.lane_of
-            if tracks[own].kind is kind:
-                above.append(own)
+            row = index if track.lane_of == NO_TRACK else track.lane_of
+            if tracks[row].kind is kind:
+                above.append(row)
             else:
                 above.append(NO_TRACK if track.parent == NO_TRACK else above[track.parent])
         return above
@@ -283,10 +283,10 @@ def _valid(text: str) -> str:
     return text if text.isascii() else text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
-def _recordings(of: _Builder) -> Columns:
-    sources = of.trace.sources
+def _recordings(builder: _Builder) -> Columns:
+    sources = builder.trace.sources
     placed: dict[str, ReceiptLine] = {}
-    for line in of.receipt:
+    for line in builder.receipt:
         placed.setdefault(line.file, line)
     lines = [placed.get(source.name) for source in sources]
     bounds = [UNKNOWN if line is None or line.bound_ns is None else line.bound_ns for line in lines]
@@ -296,7 +296,9 @@ def _recordings(of: _Builder) -> Columns:
         "format": [source.format for source in sources],
         "host": [line.host if line else "" for line in lines],
         "rank": np.array([UNKNOWN if source.rank is None else source.rank for source in sources], np.int64),
-        "world_size": np.array([UNKNOWN if one.world_size is None else one.world_size for one in sources], np.int64),
+        "world_size": np.array(
+            [UNKNOWN if source.world_size is None else source.world_size for source in sources], np.int64
+        ),
         "clock": [line.clock if line else "" for line in lines],
         "method": [line.method if line else "" for line in lines],
         "verdict": [line.verdict if line else "" for line in lines],
@@ -311,8 +313,8 @@ def _recordings(of: _Builder) -> Columns:
     }
 
 
-def _clocks(of: _Builder) -> Columns:
-    clocks = of.trace.clocks
+def _clocks(builder: _Builder) -> Columns:
+    clocks = builder.trace.clocks
     return {
         "clock": np.arange(len(clocks)),
         "name": [domain.name for domain in clocks],
@@ -322,12 +324,12 @@ def _clocks(of: _Builder) -> Columns:
     }
 
 
-def _tracks(of: _Builder) -> Columns:
-    tracks = of.trace.tracks
+def _tracks(builder: _Builder) -> Columns:
+    tracks = builder.trace.tracks
     # A lane counts as the track that it belongs to, as for events.
     rows = [index for index, track in enumerate(tracks) if track.lane_of == NO_TRACK]
     shown = [tracks[row] for row in rows]
-    where = of.placed(np.array(rows, np.int32), np.array([track.source for track in shown], np.int32))
+    where = builder.placed(np.array(rows, np.int32), np.array([track.source for track in shown], np.int32))
     return {
         "track": where["track"],
         "parent": np.array([int(track.parent) for track in shown], np.int64),
@@ -340,47 +342,52 @@ def _tracks(of: _Builder) -> Columns:
     }
 
 
-def _slices(of: _Builder) -> Columns:
-    slices, nesting = of.trace.slices, of.table.nesting
+def _slices(builder: _Builder) -> Columns:
+    slices, nesting = builder.trace.slices, builder.table.nesting
     return {
-        "start_ns": slices.ts - of.table.start,
+        "start_ns": slices.ts - builder.table.start,
         "duration_ns": slices.dur,
         "self_ns": nesting.self_ns,
         "parent": nesting.parent.astype(np.int64, copy=False),
         "depth": nesting.depth,
-        **of.named(slices),
-        **of.of_events("slices"),
-        "synthetic": ~of.table.drawn_in_time[slices.track] if len(slices.ts) else np.empty(0, bool),
-        **of.ending(slices, no_duration=~of.table.timed),
+        **builder.named(slices),
+        **builder.of_events("slices"),
+        "synthetic": ~builder.table.drawn_in_time[slices.track] if len(slices.ts) else np.empty(0, bool),
+        **builder.ending(slices, no_duration=~builder.table.timed),
     }
 
 
-def _instants(of: _Builder) -> Columns:
-    table = of.trace.instants
-    return {"start_ns": table.ts - of.table.start, **of.named(table), **of.of_events("instants"), **of.ending(table)}
-
-
-def _counters(of: _Builder) -> Columns:
-    table = of.trace.counters
-    tracks = of.trace.tracks
+def _instants(builder: _Builder) -> Columns:
+    table = builder.trace.instants
     return {
-        "start_ns": table.ts - of.table.start,
+        "start_ns": table.ts - builder.table.start,
+        **builder.named(table),
+        **builder.of_events("instants"),
+        **builder.ending(table),
+    }
+
+
+def _counters(builder: _Builder) -> Columns:
+    table = builder.trace.counters
+    tracks = builder.trace.tracks
+    return {
+        "start_ns": table.ts - builder.table.start,
         "value": table.value,
         "integer": table.integer,
         "is_integer": table.is_integer.astype(bool),
-        "unit": of.texts(table.track, lambda track: tracks[track].unit),
-        **of.of_events("counters"),
+        "unit": builder.texts(table.track, lambda track: tracks[track].unit),
+        **builder.of_events("counters"),
         "origin": table.origin,
     }
 
 
-def _flows(of: _Builder) -> Columns:
-    table = of.trace.flows
-    return {"from_slice": table.from_slice, "to_slice": table.to_slice, **of.named(table), "origin": table.origin}
+def _flows(builder: _Builder) -> Columns:
+    table = builder.trace.flows
+    return {"from_slice": table.from_slice, "to_slice": table.to_slice, **builder.named(table), "origin": table.origin}
 
 
-def _samples(of: _Builder) -> Columns:
-    table, frames = of.trace.samples, of.trace.frames
+def _samples(builder: _Builder) -> Columns:
+    table, frames = builder.trace.samples, builder.trace.frames
 
     def stack(innermost: int) -> str:
         names = []
@@ -390,31 +397,31 @@ def _samples(of: _Builder) -> Columns:
         return ";".join(reversed(names))
 
     return {
-        "start_ns": table.ts - of.table.start,
-        "name": of.texts(table.name, of.trace.strings.__getitem__),
+        "start_ns": table.ts - builder.table.start,
+        "name": builder.texts(table.name, builder.trace.strings.__getitem__),
         "weight": table.weight,
         "cpu": table.cpu,
-        "stack": of.texts(table.stack + 1, lambda number: stack(number - 1)),
-        **of.of_events("samples"),
+        "stack": builder.texts(table.stack + 1, lambda number: stack(number - 1)),
+        **builder.of_events("samples"),
         "origin": table.origin,
     }
 
 
-def _logs(of: _Builder) -> Columns:
-    table, strings = of.trace.logs, of.trace.strings.__getitem__
+def _logs(builder: _Builder) -> Columns:
+    table, strings = builder.trace.logs, builder.trace.strings.__getitem__
     levels = {int(level): level.name.lower() for level in Level}
     return {
-        "start_ns": table.ts - of.table.start,
-        "level": of.texts(table.level, lambda level: levels.get(level, str(level))),
-        "text": of.texts(table.text, strings),
-        "source": of.texts(table.source, strings),
-        **of.of_events("logs"),
-        **of.ending(table),
+        "start_ns": table.ts - builder.table.start,
+        "level": builder.texts(table.level, lambda level: levels.get(level, str(level))),
+        "text": builder.texts(table.text, strings),
+        "source": builder.texts(table.source, strings),
+        **builder.of_events("logs"),
+        **builder.ending(table),
     }
 
 
-def _problems(of: _Builder) -> Columns:
-    problems = [(source.name, problem) for source in of.trace.sources for problem in source.diagnostics]
+def _problems(builder: _Builder) -> Columns:
+    problems = [(source.name, problem) for source in builder.trace.sources for problem in source.diagnostics]
     return {
         "input": [name for name, _ in problems],
         "code": [problem.code.name for _, problem in problems],
@@ -469,9 +476,9 @@ def _longest(column: pyarrow.ChunkedArray) -> int:
     pa = needed("pyarrow", "arrow")
     if not pa.types.is_dictionary(column.type) or not column.num_chunks:
         return 0
-    lengths = needed("pyarrow.compute", "arrow").binary_length
-    texts = [lengths(chunk.dictionary).to_numpy(zero_copy_only=False) for chunk in column.chunks]
-    return max(int(np.max(one, initial=0)) for one in texts)
+    length = needed("pyarrow.compute", "arrow").binary_length
+    lengths = [length(chunk.dictionary).to_numpy(zero_copy_only=False) for chunk in column.chunks]
+    return int(max(np.max(of_chunk, initial=0) for of_chunk in lengths))
 
 
 def _write_arrow(table: pyarrow.Table, path: Path, _: int) -> None:

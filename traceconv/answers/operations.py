@@ -127,14 +127,14 @@ def operations(table: SliceTable, by: Sequence[str] = ("name",), sort: str = "")
         strict=True,
     )
     rows: list[tuple[Cell, ...]] = []
-    for code, (count, with_times, summed, unstated, without, outer, own, whole, *ranked) in zip(
+    for code, (count, with_times, summed, unstated, without, outer, self_time, whole, *ranked) in zip(
         codes[order[first]].tolist(), columns_of_numbers, strict=True
     ):
         times: tuple[Cell, ...] = (None,) * 7
         if with_times:
             shown = (None, None, None) if summed else ranked
             mean = None if unstated else rounded(whole, with_times)
-            times = (outer, own, mean, *shown, own / busy if busy else None)
+            times = (outer, self_time, mean, *shown, self_time / busy if busy else None)
         rows.append((*values(code), None if unstated else count, *times, without))
 
     section.rows = in_order(rows, at)
@@ -347,23 +347,23 @@ def steps(table: SliceTable, pattern: str = "") -> list[Section]:
         """Return whether steps between two of them were not recorded."""
         if inputs[row] != inputs[follows]:
             return True
-        return not pattern and _leaves_out(*(trace.strings[slices.name[one]] for one in (row, follows)))
+        return not pattern and _leaves_out(*(trace.strings[slices.name[step]] for step in (row, follows)))
 
     of_steps: list[tuple[int, tuple[Cell, ...]]] = []
-    for track, own in by_track.items():
+    for track, track_rows in by_track.items():
         title = table.title(track)
-        durations = {row: int(slices.dur[row]) for row in own if timed[row]}
+        durations = {row: int(slices.dur[row]) for row in track_rows if timed[row]}
         middle = _median(durations.values())
-        spread = _median(abs(one - middle) for one in durations.values())
+        spread = _median(abs(duration - middle) for duration in durations.values())
         limit = max(_FAR * spread, _AT_LEAST * middle) if len(durations) >= _FEW else float("inf")
         far = {row for row, duration in durations.items() if abs(duration - middle) > limit}
         inside = {row: _inside(table, names, row) for row in durations} if far else {}
         usual = _usual(inside.values())
-        for number, row in enumerate(own):
+        for number, row in enumerate(track_rows):
             if row not in shown:
                 continue
             start, duration = int(slices.ts[row]), durations.get(row)
-            follows = own[number + 1] if number + 1 < len(own) else row
+            follows = track_rows[number + 1] if number + 1 < len(track_rows) else row
             in_time = bool(table.drawn_in_time[slices.track[row]])
             begin = start - table.start if in_time else None
             has_next = in_time and follows != row and not is_apart(row, follows)
@@ -381,7 +381,7 @@ def steps(table: SliceTable, pattern: str = "") -> list[Section]:
     section.notes += table.synthetic_notes(slices.track[rows])
     if not of_steps:
         section.notes.insert(0, "no step is left")
-    section.rows = [row for _, row in sorted(of_steps, key=lambda one: one[0])]
+    section.rows = [row for _, row in sorted(of_steps, key=lambda step: step[0])]
     return [section, times] if times.rows else [section]
 
 
@@ -437,11 +437,11 @@ def _leaves_out(step: str, follows: str) -> bool:
     return int(parts[1][2]) > int(parts[0][2]) + 1
 
 
-def _summary(durations: list[int], of: int) -> list[int]:
+def _summary(durations: list[int], measured: int) -> list[int]:
     """Return how many steps of a track are displayed, of how many, and their percentiles (nearest rank), ns."""
     ordered = sorted(durations)
     ranks = (max(-(-len(ordered) * percent // 100), 1) for percent in (*_PERCENTILES, 100))
-    return [len(ordered), of, *(ordered[rank - 1] for rank in ranks)]
+    return [len(ordered), measured, *(ordered[rank - 1] for rank in ranks)]
 
 
 def _median(numbers: Iterable[float]) -> float:
@@ -455,14 +455,14 @@ def _usual(inside: Collection[dict[int, int]]) -> dict[int, float]:
     """Return the median over all steps of the self time by name, ns; 0 for a step without the name."""
     times: dict[int, list[int]] = {}
     for step in inside:
-        for name, own in step.items():
-            times.setdefault(name, []).append(own)
-    return {name: _median(own + [0] * (len(inside) - len(own))) for name, own in times.items()}
+        for name, self_ns in step.items():
+            times.setdefault(name, []).append(self_ns)
+    return {name: _median(known + [0] * (len(inside) - len(known))) for name, known in times.items()}
 
 
 def _slower(table: SliceTable, step: dict[int, int], usual: dict[int, float]) -> tuple[int | None, str]:
     """Return the largest increase of an operation of a step, or of the step itself, over its usual time; its name."""
-    name = max(step, key=lambda one: (step[one] - usual[one], one))
+    name = max(step, key=lambda number: (step[number] - usual[number], number))
     extra = round(step[name] - usual[name])
     return (extra, "the step itself" if name == _ITSELF else table.trace.strings[name]) if extra > 0 else _NOT_SLOWER
 
@@ -475,8 +475,8 @@ def _inside(table: SliceTable, names: I32, row: int) -> dict[int, int]:
     end = slices.ts[row] + slices.dur[row]
     last = row + int(np.searchsorted(slices.ts[row:last], end, "left"))
     time: dict[int, int] = {}
-    own = np.where(table.timed[row:last], table.nesting.self_ns[row:last], 0).tolist()
-    for name, self_ns in zip(names[row:last].tolist(), own, strict=True):
+    self_times = np.where(table.timed[row:last], table.nesting.self_ns[row:last], 0).tolist()
+    for name, self_ns in zip(names[row:last].tolist(), self_times, strict=True):
         time[name] = time.get(name, 0) + self_ns
     return time
 
@@ -561,7 +561,7 @@ def _collect(
     for name, dur, at in zip(names, durations, numbers.tolist(), strict=True):
         implementation, *work = values[at]
         key = marks, strings[name], None if implementation is ABSENT else str(implementation)
-        gflop, size = (None if one is ABSENT else float(one) for one in work)
+        gflop, size = (None if amount is ABSENT else float(amount) for amount in work)
         calls.setdefault(key, []).append((dur, gflop, size))
 
 
@@ -583,8 +583,8 @@ def _untimed(table: SliceTable, number: int, marks: PrimitiveMarks) -> int:
 
 def _rate(works: list[tuple[int, float | None]], scale: int) -> float | None:
     """Return the work of calls per ns, times a scale; calls without known work or a time count in neither."""
-    known = [(one, dur) for dur, one in works if one is not None and dur > 0]
-    return math.fsum(one for one, _ in known) * scale / sum(dur for _, dur in known) if known else None
+    known = [(amount, dur) for dur, amount in works if amount is not None and dur > 0]
+    return math.fsum(amount for amount, _ in known) * scale / sum(dur for _, dur in known) if known else None
 
 
 def _left_out(calls: Iterable[list[_Call]], which: int) -> str:

@@ -69,7 +69,7 @@ def _text(section: Section, top: int, width: int) -> list[str]:
             parts = zip(map(shortened, shown, widths), widths, is_text, strict=True)
             line = "  ".join(f"{cell:<{room}}" if left else f"{cell:>{room}}" for cell, room, left in parts)
             lines.append(f"  {line}".rstrip())
-            lines += [" " * _INDENT + shortened(one, width - _INDENT) for one in under]
+            lines += [" " * _INDENT + shortened(text, width - _INDENT) for text in under]
     lines += [f"  {note}" for note in more]
     notes = [f"  {one_line(note)}" for note in section.notes]
     if omitted:
@@ -85,7 +85,7 @@ def _text(section: Section, top: int, width: int) -> list[str]:
 def _has_room(columns: Sequence[Column], cells: Sequence[Sequence[str]], width: int) -> bool:
     """Return whether the texts that can stand below their rows fit beside the other columns."""
     widths = [max(map(len, column)) for column in zip([column.title for column in columns], *cells, strict=True)]
-    least = [min(one, _LEAST_BESIDE) if column.below else one for one, column in zip(widths, columns, strict=True)]
+    least = [min(room, _LEAST_BESIDE) if column.below else room for room, column in zip(widths, columns, strict=True)]
     return sum(least) + 2 * len(least) <= width
 
 
@@ -288,9 +288,9 @@ def page(sections: Sequence[Section], top: int) -> str:
 
     style, script = part("report.css") + part("page.css"), part("page.js")
     plots = [_PLOTS[section.name](section) if section.name in _PLOTS else [] for section in sections]
-    tables = [one.detailed() if one.has_details else one for one in sections]
+    tables = [table.detailed() if table.has_details else table for table in sections]
     return environment.get_template("page.html.j2").render(
-        shown=[(one, *one.first(top), drawn) for one, drawn in zip(tables, plots, strict=True)],
+        shown=[(table, *table.first(top), drawn) for table, drawn in zip(tables, plots, strict=True)],
         style=Markup(style),
         script=Markup(script),
         policy="default-src 'none'; base-uri 'none'; form-action 'none'; "
@@ -326,12 +326,12 @@ def _operations(section: Section) -> list[Plot]:
     measured = [(int(row[at] or 0), row) for row in section.rows if row[at]]
     if not measured:
         return []
-    measured.sort(key=lambda one: -one[0])  # in any order of the table
+    measured.sort(key=lambda bar: -bar[0])  # in any order of the table
     most = measured[0][0]
     bars = []
-    for own, row in measured[:_MOST_BARS]:
-        value = f"{format_short(own)} · {shown_cell(row[share], Unit.SHARE)}"
-        bars.append(Bar(_label(section, row), value, (("one", 0.0, _share(own, most), value),)))
+    for self_ns, row in measured[:_MOST_BARS]:
+        value = f"{format_short(self_ns)} · {shown_cell(row[share], Unit.SHARE)}"
+        bars.append(Bar(_label(section, row), value, (("one", 0.0, _share(self_ns, most), value),)))
     caption = "Self time, without what runs inside, and its share of the busy time, as in the table."
     return [Plot("Where the time goes", caption, bars)]
 
@@ -408,17 +408,20 @@ def _device(section: Section) -> list[Plot]:
 def _over_time(section: Section) -> list[Plot]:
     """Return a plot of the busy share of each device in equal parts of the time; equal neighbours are joined."""
     bars = []
-    for one in section.over_time[:_MOST_BARS]:
+    for activity in section.over_time[:_MOST_BARS]:
         runs: list[tuple[int, int, float]] = []
-        for number, share in enumerate(one.shares):
+        count = len(activity.shares)
+        for number, share in enumerate(activity.shares):
             height = round(100 * share, 1)
             first = runs.pop()[0] if runs and runs[-1][2] == height else number
             runs.append((first, number + 1, height))
         parts = tuple(
-            ("one", _share(first, len(one.shares)), _share(last - first, len(one.shares)), f"{height:g} % busy")
+            ("one", _share(first, count), _share(last - first, count), f"{height:g} % busy")
             for first, last, height in runs
         )
-        bars.append(Bar(one_line(one.name), format_short(one.window_ns), parts, tuple(run[2] for run in runs)))
+        bars.append(
+            Bar(one_line(activity.name), format_short(activity.window_ns), parts, tuple(run[2] for run in runs))
+        )
     span = f"Between {section.window}" if section.window else "From the first work of any device to the last one"
     caption = f"{span}; the height is the share of the time that is busy."
     return [Plot("Busy over time", caption, bars)] if bars else []

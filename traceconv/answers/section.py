@@ -98,7 +98,7 @@ def _bytes(number: int) -> str:
 
 def place_of(sort: str, columns: Sequence[Column]) -> int | None:
     """Return the number of the column with a name or title, None if there is none."""
-    return next((at for at, one in enumerate(columns) if sort in (one.name, one.title)), None)
+    return next((at for at, column in enumerate(columns) if sort in (column.name, column.title)), None)
 
 
 class Window(Struct, frozen=True):
@@ -174,9 +174,9 @@ class Section(Tabular):
         """Whether text leaves out columns, and empty ones; see `Column.detail`."""
         return any(column.detail for column in self.columns)
 
-    def place(self, column: str) -> int:
+    def place(self, name: str) -> int:
         """Return the position of a column."""
-        return next(at for at, one in enumerate(self.columns) if one.name == column)
+        return next(at for at, column in enumerate(self.columns) if column.name == name)
 
     def shown(self, row: Sequence[Cell], at: int, longest: int = 0) -> str:
         """Return a cell of a row for people, a text cut to `longest` characters (0 for no limit); "" for None."""
@@ -205,8 +205,8 @@ class Section(Tabular):
         kept = [at for at in range(len(self.columns)) if any(row[at] not in (None, "") for row in self.rows)]
         names = {self.columns[at].name for at in kept}
         columns = tuple(
-            replace(one, detail=False, within="", bound=one.bound if one.bound in names else "")
-            for one in (self.columns[at] for at in kept)
+            replace(column, detail=False, within="", bound=column.bound if column.bound in names else "")
+            for column in (self.columns[at] for at in kept)
         )
         return replace(self, columns=columns, rows=[tuple(row[at] for at in kept) for row in self.rows])
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from functools import cached_property
@@ -24,6 +24,7 @@ from traceconv.model.columns import I32, I64, Order, chunks, distinct_values, ga
 from traceconv.model.diagnostics import SLICES
 from traceconv.model.dump import as_shown
 from traceconv.model.marks import JOINT
+from traceconv.model.source_info import SourceInfo
 from traceconv.model.trace import Frame, Slices, Trace
 from traceconv.model.trace_inputs import by_stated_inputs
 from traceconv.model.track_table import NO_TRACK, Track, TrackKind, processes
@@ -262,7 +263,7 @@ class SliceTable:
             rows = self.rows_of(number)
             rows = rows[self.of_categories(marks.categories, rows)]
             numbers, values = arg_values(self.trace.args, slices.args_at[rows], slices.args_len[rows], [marks.calls])
-            calls = [one if type(one) is int and 0 < one <= _MOST_CALLS else 1 for (one,) in values]
+            calls = [count if type(count) is int and 0 < count <= _MOST_CALLS else 1 for (count,) in values]
             per_row = np.ones(len(slices.ts), np.int64) if per_row is None else per_row
             per_row[rows] = np.array(calls, np.int64)[numbers]
         return per_row
@@ -273,8 +274,7 @@ class SliceTable:
 
         None if no format declares such slices.
         """
-        inputs = [one for source in self.trace.sources for one in (source.stated or (source,))]
-        if not any(one.marks.several for one in inputs):
+        if not any(source.marks.several for source in stated_inputs(self.trace)):
             return None
         table = replace(self, trace=by_stated_inputs(self.trace))
         means, wholes = np.zeros(len(self.trace.slices.ts), bool), np.zeros(len(self.trace.slices.ts), bool)
@@ -433,8 +433,9 @@ class SliceTable:
             while above[-1] not in path_of:
                 above.append(tracks[above[-1]].parent)
             for inner, outer in pairwise(reversed(above)):
-                one, path = tracks[outer], path_of[inner]
-                name = _name_of(one).partition(JOINT)[0] if sources[one.source].marks.is_output else _name_of(one)
+                name, path = _name_of(tracks[outer]), path_of[inner]
+                if sources[source_of[outer]].marks.is_output:
+                    name = name.partition(JOINT)[0]
                 path_of[outer] = numbers.setdefault((path, name), len(numbers) + 1) if name else path
         first: dict[int, int] = {}
         shared = {path_of[at] for at in main if first.setdefault(path_of[at], source_of[at]) != source_of[at]}
@@ -465,7 +466,7 @@ class SliceTable:
         if mask is None:
             mask = np.zeros(len(self.trace.strings), bool)
             numbers = distinct_values(self.trace.slices.name)
-            mask[numbers] = pattern.accepted([self.trace.strings[one] for one in numbers.tolist()], whole=True)
+            mask[numbers] = pattern.accepted([self.trace.strings[number] for number in numbers.tolist()], whole=True)
             self._results[pattern] = mask
         return mask[self.trace.slices.name]
 
@@ -488,8 +489,8 @@ class SliceTable:
         mask = self._results.get(("tracks", pattern))
         if mask is None:
             matches = re.compile(pattern).fullmatch
-            own = [track for track in np.unique(self.row_of_track).tolist() if matches(self.path(track))]
-            mask = self._results["tracks", pattern] = np.isin(self.row_of_track, own)
+            matching = [track for track in np.unique(self.row_of_track).tolist() if matches(self.path(track))]
+            mask = self._results["tracks", pattern] = np.isin(self.row_of_track, matching)
         return mask[self.trace.slices.track[rows]]
 
     @cached_property
@@ -525,7 +526,15 @@ def interval_counters(trace: Trace) -> list[int]:
     if not any(patterns):
         return []
     counters = np.flatnonzero(tracks.column("kind") == TrackKind.COUNTER).tolist()
-    return [at for at in counters if (one := patterns[tracks[at].source]) and re.fullmatch(one, tracks[at].name)]
+    return [
+        at for at in counters if (pattern := patterns[tracks[at].source]) and re.fullmatch(pattern, tracks[at].name)
+    ]
+
+
+def stated_inputs(trace: Trace) -> Iterator[SourceInfo]:
+    """Yield the inputs; in place of an output of traceconv those that it states."""
+    for source in trace.sources:
+        yield from source.stated or (source,)
 
 
 def table_by_stated_inputs(table: SliceTable) -> SliceTable:

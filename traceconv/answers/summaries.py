@@ -13,7 +13,7 @@ import numpy as np
 
 from traceconv.align.receipt import ReceiptLine
 from traceconv.answers.section import Cell, Column, Section, Unit, place_of
-from traceconv.answers.slice_tables import NO_PARENT, Rows, SliceTable, table_by_stated_inputs
+from traceconv.answers.slice_tables import NO_PARENT, Rows, SliceTable, stated_inputs, table_by_stated_inputs
 from traceconv.io.shown import Counted, quantity
 from traceconv.model.args import ABSENT, arg_values
 from traceconv.model.builder import TOTALS_ENDING
@@ -64,18 +64,18 @@ def overview(trace: Trace, receipt: Sequence[ReceiptLine]) -> Section:
         tracks_of[list({carried for _, carried, _ in track.carries} - {track.source})] += 1
     for number, source in enumerate(trace.sources):
         if source.stated:
-            own = slice(stated, stated := stated + len(source.stated))
-            starts[number] = min(starts[number], np.min(starts[own]))
-            ends[number] = max(ends[number], np.max(ends[own]))
+            parts = slice(stated, stated := stated + len(source.stated))
+            starts[number] = min(starts[number], np.min(starts[parts]))
+            ends[number] = max(ends[number], np.max(ends[parts]))
             made_of = [
-                f"{one.name} ({one.format}): {quantity(int(count), SLICES)}"
-                for one, count in zip(source.stated[:_MOST_NAMED], slices[own].tolist(), strict=False)
+                f"{part.name} ({part.format}): {quantity(int(count), SLICES)}"
+                for part, count in zip(source.stated[:_MOST_NAMED], slices[parts].tolist(), strict=False)
             ]
             more = len(source.stated) - _MOST_NAMED
             section.notes.append(
                 f"{source.name}: made of {'; '.join(made_of)}{f'; and {more} more' if more > 0 else ''}"
             )
-            slices[number] += np.sum(slices[own])
+            slices[number] += np.sum(slices[parts])
         start, end = (None, None) if starts[number] > ends[number] else (int(starts[number]), int(ends[number]))
         lines: list[ReceiptLine | None] = [line for line in receipt if line.file == source.name]
         tracks = int(tracks_of[number])
@@ -236,13 +236,13 @@ def memory(table: SliceTable) -> Section:
         at = int(times[top]) - table.start if table.drawn_in_time[number] else None
         rows.append((table.title(number), int(values[top]), at, *ends, inside, table.input_of(number)))
     of_sums = stated_peaks(table)
-    telling |= {trace.tracks[one.track].source for one in of_sums}
+    telling |= {trace.tracks[peak.track].source for peak in of_sums}
     if table.window is None:
-        for one in of_sums:
-            name, source = f"{title(table, one.track)} / {one.name}", trace.sources[trace.tracks[one.track].source]
-            rows.append((name, one.peak, None, None, None, one.changes, source.name))
+        for peak in of_sums:
+            name, source = f"{title(table, peak.track)} / {peak.name}", trace.sources[trace.tracks[peak.track].source]
+            rows.append((name, peak.peak, None, None, None, peak.changes, source.name))
     else:
-        names = dict.fromkeys(trace.sources[trace.tracks[one.track].source].name for one in of_sums)
+        names = dict.fromkeys(trace.sources[trace.tracks[peak.track].source].name for peak in of_sums)
         section.notes += [f"{name}: its sums cannot be divided: they are left out" for name in names]
     section.rows = sorted(rows, key=lambda row: (-int(row[1] or 0), str(row[0])))
     silent = [source.name for number, source in enumerate(trace.sources) if number not in telling]
@@ -291,7 +291,7 @@ class _Row(NamedTuple):
     @property
     def totals(self) -> list[float]:
         """Return the possible total times of the slices of the row, ns."""
-        return [one for one in map(self.numbers.get, ("total", "device_total")) if one is not None]
+        return [total for total in map(self.numbers.get, ("total", "device_total")) if total is not None]
 
 
 class _Calls(NamedTuple):
@@ -371,11 +371,10 @@ def stated_peaks(table: SliceTable) -> list[Peak]:
 
 def _tables_of_sums(table: SliceTable) -> tuple[SliceTable, dict[int, list[_Row]]]:
     """Return the rows of the inputs that are tables of sums by their number, and the slices with these inputs."""
-    inputs = [one for source in table.trace.sources for one in (source.stated or (source,))]
-    if not any(one.marks.totals for one in inputs):
+    if not any(source.marks.totals for source in stated_inputs(table.trace)):
         return table, {}
     table = table_by_stated_inputs(table)
-    return table, _printed(table, [number for number, one in enumerate(table.trace.sources) if one.marks.totals])
+    return table, _printed(table, [number for number, source in enumerate(table.trace.sources) if source.marks.totals])
 
 
 #: The columns of `stated_totals`.
@@ -432,7 +431,7 @@ def _listed(table: SliceTable, rows_of: dict[int, list[_Row]], sort: str) -> Sec
             section.rows.append((text, title(table, track), *numbers, category, name))
     shown = {"category"} if _mixes_shares(section) else set()
     shown |= {"input"} if several_inputs else set()
-    section.columns = tuple(replace(one, detail=False) if one.name in shown else one for one in COLUMNS)
+    section.columns = tuple(replace(column, detail=False) if column.name in shown else column for column in COLUMNS)
     asked = place_of(sort, COLUMNS)
     places = [*([] if asked is None else [asked]), *map(section.place, _SORTED_BY)]
     section.rows.sort(key=lambda row: (*(_falling(row[at]) for at in places), str(row[0])))
@@ -493,14 +492,14 @@ def compared(table: SliceTable, printed: dict[int, list[_Row]]) -> dict[int, str
         if marks is None or not marks.as_slices:
             continue
         if marks.joined not in known:
-            known[marks.joined] = [_calls(table, one, marks) for one in range(len(sources))]
+            known[marks.joined] = [_calls(table, candidate, marks) for candidate in range(len(sources))]
         slices_of = [[_named(row, calls) for row in rows] for calls in known[marks.joined]]
-        other = max(range(len(sources)), key=lambda one: sum(map(bool, slices_of[one])))
+        other = max(range(len(sources)), key=lambda candidate: sum(map(bool, slices_of[candidate])))
         pairs = list(zip(rows, slices_of[other], strict=True))
         missing = [row.name for row, named in pairs if not named]
         if len(missing) == len(rows):
             continue
-        wrong = [row.name for row, named in pairs if named and not any(_agrees(table, one, row) for one in named)]
+        wrong = [row.name for row, named in pairs if named and not any(_agrees(table, group, row) for group in named)]
         agree = len(rows) - len(wrong) - len(missing)
         sentence = f"{source.name}: {agree} of {len(rows)} rows agree with {sources[other].name}"
         on_device = any(len(row.totals) > 1 for row in rows)
@@ -538,8 +537,8 @@ def _calls(table: SliceTable, number: int, marks: TotalsMarks) -> _Calls:
     recorded[table.recorded] = True
     for (_, category), groups in rows_of.items():
         if not category and len(groups) > 1:
-            every = np.concatenate(groups)
-            groups.append(every[recorded[every]])
+            joined = np.concatenate(groups)
+            groups.append(joined[recorded[joined]])
     return _Calls(rows_of, sorted(rows_of))
 
 
@@ -569,7 +568,7 @@ def _printed(table: SliceTable, inputs: Sequence[int]) -> dict[int, list[_Row]]:
     printed: dict[int, list[_Row]] = {number: [] for number in inputs}
     for marks in dict.fromkeys(marks_of.values()):
         assert marks is not None
-        some = np.isin(input_of, [number for number, of in marks_of.items() if of == marks])
+        some = np.isin(input_of, [number for number in inputs if marks_of[number] == marks])
         for number, row in zip(input_of[some].tolist(), _rows(trace, rows[some], marks), strict=True):
             printed[number].append(row)
     return printed
