@@ -837,7 +837,7 @@ def test_what_is_counted_has_words_for_one_and_for_several() -> None:
             for value in vars(import_module(module.name)).values():
                 if isinstance(value, Counted):
                     words.setdefault(value, set()).add(id(value))
-                    assert value.one != value or value is diagnostics.METADATA
+                    assert value.single != value or value is diagnostics.METADATA
     assert len(words) > 80
     assert not [word for word, objects in words.items() if len(objects) > 1], "declare it once"
 

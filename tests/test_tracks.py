@@ -49,8 +49,8 @@ def test_tracks_are_what_was_put_in(given_tracks: list[Track]) -> None:
 
 def test_an_own_track_can_be_changed() -> None:
     tracks = Tracks([Track(TrackKind.THREAD, "", tid=1), Track(TrackKind.THREAD, "", tid=2)])
-    tracks.own(1).name = "worker"
-    tracks.own(1).rank = 3
+    tracks.changeable(1).name = "worker"
+    tracks.changeable(1).rank = 3
     assert [(track.name, track.rank) for track in tracks] == [("", None), ("worker", 3)]
     assert tracks != [Track(TrackKind.THREAD, "", tid=1)]
 
@@ -64,8 +64,8 @@ def number_of(track: Track) -> int:
 def test_columns_are_those_of_the_tracks(given_tracks: list[Track]) -> None:
     tracks = Tracks(given_tracks)
     for number in range(0, len(tracks), 2):
-        tracks.own(number).name += "!"
-        tracks.own(number).source = 7
+        tracks.changeable(number).name += "!"
+        tracks.changeable(number).source = 7
     changed = list(tracks)
     for one in (tracks, Tracks(tracks)):
         for attribute in ("kind", "parent", "clock", "source", "lane_of"):

@@ -45,7 +45,7 @@ def merged(*traces: Trace) -> Trace:
     """The recordings in one trace, as they are."""
     for number, trace in enumerate(traces):
         for index in range(len(trace.tracks)):
-            trace.tracks.own(index).source = number  # type: ignore[attr-defined]
+            trace.tracks.changeable(index).source = number  # type: ignore[attr-defined]
     return concatenate_traces(traces)
 
 

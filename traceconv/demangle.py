@@ -129,7 +129,7 @@ def flat(arg: Arg) -> list[str]:
     """Return the texts of all types in nested packs."""
     if isinstance(arg, Type):
         return [str(arg)] if str(arg) else []
-    return [text for one in arg for text in flat(one)]
+    return [text for part in arg for text in flat(part)]
 
 
 class Cursor:
@@ -499,8 +499,8 @@ class Grammar(Cursor):
         self._pack_size = len(arg)
         if self._pack >= len(arg):
             return Type("")
-        (one,) = arg[self._pack : self._pack + 1]
-        return one if isinstance(one, Type) else Type(", ".join(flat(one)))
+        (element,) = arg[self._pack : self._pack + 1]
+        return element if isinstance(element, Type) else Type(", ".join(flat(element)))
 
     def _expansion(self, read: Callable[[], Type]) -> Arg:
         """Return the expansion of a pattern: once for each element of its pack."""

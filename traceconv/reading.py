@@ -233,8 +233,8 @@ def _line_of(error: Exception, importer: Importer) -> str:
     import traceback
 
     folder = os.path.dirname(code.co_filename)
-    own = [at for at in traceback.extract_tb(error.__traceback__) if os.path.dirname(at.filename) == folder]
-    file, line = (own[-1].filename, own[-1].lineno) if own else (code.co_filename, code.co_firstlineno)
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if os.path.dirname(frame.filename) == folder]
+    file, line = (frames[-1].filename, frames[-1].lineno) if frames else (code.co_filename, code.co_firstlineno)
     return f"{file}, line {line}"
 
 

@@ -106,11 +106,12 @@ class Opened:
 
 def _with_offsets(constraints: Constraints, inputs: Sequence[Input]) -> Constraints:
     """Return the constraints, also on the offsets of the inputs. Raises UsageError if one is there already."""
-    own = {index: item for index, item in enumerate(inputs) if item.offset_ns is not None}
-    for index in own.keys() & constraints.offsets.keys():
-        raise UsageError(f"{own[index].path}: the input has an offset, and the constraints have one", hint="give one")
-    offsets = {index: item.offset_ns for index, item in own.items() if item.offset_ns is not None}
-    within = {index: item.offset_within_ns for index, item in own.items()}
+    with_offset = {index: item for index, item in enumerate(inputs) if item.offset_ns is not None}
+    for index in with_offset.keys() & constraints.offsets.keys():
+        path = with_offset[index].path
+        raise UsageError(f"{path}: the input has an offset, and the constraints have one", hint="give one")
+    offsets = {index: item.offset_ns for index, item in with_offset.items() if item.offset_ns is not None}
+    within = {index: item.offset_within_ns for index, item in with_offset.items()}
     return replace(
         constraints,
         offsets={**constraints.offsets, **offsets},

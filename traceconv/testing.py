@@ -105,7 +105,7 @@ def unknown_attributes(cls: type[Importer]) -> list[str]:
 
 
 def _public(cls: type) -> set[str]:
-    names = (name for one in cls.__mro__ for name in (*vars(one), *inspect.get_annotations(one)))
+    names = (name for base in cls.__mro__ for name in (*vars(base), *inspect.get_annotations(base)))
     return {name for name in names if not name.startswith("_")}
 
 

@@ -126,7 +126,7 @@ def test_busy_slices_are_the_leaves_and_taken_together() -> None:
     assert found.zero_ns == 100
     assert found.start.tolist() == [0, 50, 200, 280]
     assert found.dur.tolist() == [50, 50, 100, 100]
-    union = Busy.of(found)
+    union = Busy.of_slices(found)
     assert union.start.tolist() == [0, 200]
     assert union.end.tolist() == [100, 380]
 
@@ -195,7 +195,7 @@ def test_samples_show_a_set_clock_only_beside_others_that_fit_here(by: float, se
     if by:
         start = np.cumsum(rng.uniform(10, 40, 400)) * MS
         slices = Events(start, np.full(400, 5 * MS), np.zeros(400, np.int32), 0, 1.0)
-        busy = np.asarray(Busy.of(slices).inside(t))
+        busy = np.asarray(Busy.of_slices(slices).inside(t))
     found = set_clock(slices, Samples(t + np.where(t >= 9_000 * MS, by, 0.0), busy, 0), Line(0.0, 0.0, 0.0))
     if not by:
         assert found is None

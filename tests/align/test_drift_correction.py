@@ -93,7 +93,7 @@ def test_samples_of_a_late_part_within_what_is_known_of_clocks_that_run_apart() 
         offset, 200_000, (Step("known"),), drift=round(truth.drift / DRIFT_UNIT), at_ns=round(slices.start[0])
     )
     span = round(slices.span[1] * 0.8), round(slices.span[1])
-    known = Known.of(way, span, (slices.zero_ns, samples.zero_ns))
+    known = Known.of_map(way, span, (slices.zero_ns, samples.zero_ns))
     assert known.prior.high - known.prior.low < 0.5 * MS
     found = known.with_drift(align_samples(slices, samples.scaled(known.rate), known.prior))
     assert found.verdict is Verdict.OK, found.reason
@@ -106,7 +106,7 @@ def test_samples_of_a_late_part_within_what_is_known_of_clocks_that_run_apart() 
 
 def test_what_is_put_back_is_the_same_line() -> None:
     """By the definition: y' is y / (1 + d), and what maps x to y' maps it to y with the drift put back."""
-    known = Known.of(ClockMap(0, 10, drift=round(300e-6 / DRIFT_UNIT)), (0, S), (0, 0))
+    known = Known.of_map(ClockMap(0, 10, drift=round(300e-6 / DRIFT_UNIT)), (0, S), (0, 0))
     region = box(4e9, 900.0, 1100.0, 20e-6)
     line = Line(1500.0, -7e-6, 3e9, 2e9, region, 5)
     found = Chain((Line(1000.0, 5e-6, 2e9, region=region),))
@@ -123,6 +123,6 @@ def test_what_is_put_back_is_the_same_line() -> None:
 
 def test_a_clock_that_was_set_is_searched_on_both_sides() -> None:
     way = ClockMap(1_000, 100, bends=(Bend(S, 5_000, 0),))
-    assert Known.of(way, (0, 2 * S), (0, 0)).prior == replace(Known.of(way, (0, 1), (0, 0)).prior, high=5_100.0)
-    late = Known.of(way, (S + 1, 2 * S), (0, 0)).prior
+    assert Known.of_map(way, (0, 2 * S), (0, 0)).prior == replace(Known.of_map(way, (0, 1), (0, 0)).prior, high=5_100.0)
+    late = Known.of_map(way, (S + 1, 2 * S), (0, 0)).prior
     assert (late.low, late.high) == (4_900, 5_100)

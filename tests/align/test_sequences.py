@@ -214,7 +214,7 @@ def test_usual_places_are_those_of_a_class() -> None:
     late = np.array([10.0, 200.0] * 4) + np.array([0, 0, 0, 0, 0, 0, 3, 0])
     b = Events(starts + late, np.full(8, 20.0), np.zeros(8, np.int32), 0, label=np.array([0, 1] * 4, np.int32))
     line = Line(0.0, 0.0, 0.0)
-    pairs = Pairs.of(a, b, Matcher(a, b).holding(line, 0.0), line)
+    pairs = Pairs.of_match(a, b, Matcher(a, b).holding(line, 0.0), line)
     assert pairs.begin.tolist() == [0, 0, 0, 0, 0, 0, 3, 0]
     assert pairs.end.tolist() == [0, 0, 0, 0, 0, 0, -3, 0]
 

@@ -47,7 +47,7 @@ class Busy:
     quantum_ns: float
 
     @classmethod
-    def of(cls, slices: Events) -> Busy:
+    def of_slices(cls, slices: Events) -> Busy:
         start, end = slices.start, np.maximum.accumulate(slices.end)
         rows = np.flatnonzero(np.concatenate(([True], start[1:] > end[:-1])))
         begins, ends = start[rows], end[np.concatenate((rows[1:] - 1, [len(start) - 1]))]
@@ -120,7 +120,7 @@ class Sampled:
     outside_share: float = 0.1
 
     @classmethod
-    def of(cls, busy: Busy, samples: Samples) -> Sampled:
+    def of_samples(cls, busy: Busy, samples: Samples) -> Sampled:
         period = max(float(np.median(np.diff(samples.t))), 1.0)
         return cls(busy, samples.t, np.asarray(samples.busy, bool), period)
 
@@ -218,7 +218,7 @@ class Counted:
     scale: float
 
     @classmethod
-    def of(cls, busy: Busy, bins: Bins) -> Counted:
+    def of_bins(cls, busy: Busy, bins: Bins) -> Counted:
         width = np.diff(bins.edge)
         rate = bins.amount / np.maximum(width, 1.0)
         middles = (bins.edge[1:] + bins.edge[:-1]) / 2
@@ -360,7 +360,7 @@ def align_samples(slices: Events, samples: Samples, prior: Prior) -> Estimate:
     share = float(np.mean(samples.busy))
     if not LEAST_SHARE <= share <= 1 - LEAST_SHARE:
         return insufficient(Method.ACTIVITY, f"{share:.0%} of the samples are busy, so no start or end is visible")
-    return _align(Sampled.of(Busy.of(slices), samples), prior)
+    return _align(Sampled.of_samples(Busy.of_slices(slices), samples), prior)
 
 
 def align_bins(slices: Events, bins: Bins, prior: Prior) -> Estimate:
@@ -375,7 +375,7 @@ def align_bins(slices: Events, bins: Bins, prior: Prior) -> Estimate:
         return refusal
     if float(np.ptp(bins.amount)) == 0:
         return insufficient(Method.ACTIVITY, "the counter grows evenly, so no start or end is visible")
-    return _align(Counted.of(Busy.of(slices), bins), prior)
+    return _align(Counted.of_bins(Busy.of_slices(slices), bins), prior)
 
 
 def set_clock(slices: Events, samples: Samples, line: Line) -> tuple[int, float] | None:
@@ -390,7 +390,7 @@ def set_clock(slices: Events, samples: Samples, line: Line) -> tuple[int, float]
         slices, samples: as for `align_samples`.
         line: the relation of their clocks.
     """
-    evidence = Sampled.of(Busy.of(slices), samples)
+    evidence = Sampled.of_samples(Busy.of_slices(slices), samples)
     offset, drift = line.offset + line.drift * (evidence.busy.middle - line.x0), line.drift
     t = evidence.busy.times(evidence.t, offset, drift)
     recorded = np.flatnonzero((t >= evidence.busy.start[0]) & (t <= evidence.busy.end[-1]))

@@ -488,7 +488,7 @@ def _oddness(operators: Events, calls: Events, within: float) -> F64:
     """Return how unusual the times of each call in its operator are, in spreads; ends count only if inside."""
     matcher = Matcher(operators, calls)
     begun, whole = (
-        Pairs.of(operators, events, matcher.part(events).holding(UNMOVED, within), UNMOVED)
+        Pairs.of_match(operators, events, matcher.part(events).holding(UNMOVED, within), UNMOVED)
         for events in (_starts(calls), calls)
     )
     odd, spread = np.full(len(calls), np.inf), max(spread_of(begun.begin), within)

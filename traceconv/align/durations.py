@@ -475,7 +475,7 @@ def _judged(a: Events, b: Events, model: _Model, path: _Path, period: int | None
         reason,
         matches=len(good),
         dropped=len(matched) - len(good),
-        residuals=Residuals.of(residual),
+        residuals=Residuals.of_differences(residual),
         margin=path.usual_margin,
         rivals=rivals,
         landscape=landscape,

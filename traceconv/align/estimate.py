@@ -180,7 +180,7 @@ class Residuals:
     p99: float
 
     @classmethod
-    def of(cls, values: F64) -> Residuals:
+    def of_differences(cls, values: F64) -> Residuals:
         """Return the spread of the differences, signed or not."""
         if not len(values):
             return cls(0, 0.0, 0.0, 0.0)

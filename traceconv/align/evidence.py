@@ -85,7 +85,7 @@ class Known:
     drift: float
 
     @classmethod
-    def of(cls, known: ClockMap | None, span: tuple[int, int], zeros: tuple[int, int]) -> Known:
+    def of_map(cls, known: ClockMap | None, span: tuple[int, int], zeros: tuple[int, int]) -> Known:
         """Return what a map from clock x to clock y says between two times of clock x, ns.
 
         Args:
@@ -128,7 +128,7 @@ def _pair(
     a: ClockInput, b: ClockInput, zeros: tuple[int, int], known: ClockMap | None, align: Callable[[Known], Estimate]
 ) -> PairEstimate:
     """Return the estimate for two clocks, with the known drift taken out before and put back after the comparison."""
-    before = Known.of(known, common_times(a, b, known), zeros)
+    before = Known.of_map(known, common_times(a, b, known), zeros)
     return pair_estimate(a, b, before.with_drift(align(before)), zeros, known)
 
 

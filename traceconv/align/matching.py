@@ -81,7 +81,7 @@ class Matcher:
 
     def pairs(self, line: Line | Chain, tolerance: float) -> Pairs:
         """Return the pairs of the events of b with those that hold them."""
-        return Pairs.of(self._a, self._b, self.holding(line, tolerance), line)
+        return Pairs.of_match(self._a, self._b, self.holding(line, tolerance), line)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +101,7 @@ class Pairs:
     end: F64
 
     @classmethod
-    def of(cls, a: Events, b: Events, match: Array, line: Line | Chain) -> Pairs:
+    def of_match(cls, a: Events, b: Events, match: Array, line: Line | Chain) -> Pairs:
         """Return the pairs of a match along a line."""
         rows_b = np.flatnonzero(match >= 0)
         rows_a = match[rows_b]

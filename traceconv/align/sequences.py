@@ -248,7 +248,7 @@ def _along_lines(a: Events, b: Events, whole: Estimate, line: Line, reason: str)
     if len(lines) < 2:
         return refused
     pairs, share, least = _matched(a, b, Chain(lines))
-    residuals = Residuals.of(pairs.begin)
+    residuals = Residuals.of_differences(pairs.begin)
     if share < _LEAST_SHARE or least < _LEAST_OF_SHARE * share or residuals.median > _GREATEST_RESIDUAL_NS:
         return refused
     changes = [_change(earlier, later) for earlier, later in pairwise(lines)]
@@ -435,7 +435,7 @@ def _judged(
         region = (nest and possible(nest, line, span, region)) or region
         line = _central(a, pairs, line, region, span, prior)
         region = region.widened(hidden_step(a.start[pairs.a], pairs.begin, -pairs.end))
-    residuals = Residuals.of(pairs.begin)
+    residuals = Residuals.of_differences(pairs.begin)
     if least < _LEAST_OF_SHARE * share:
         region = None
     verdict, reason = _verdict(region, len(pairs), share, residuals, prior, rivalry)

@@ -119,7 +119,7 @@ def _of_inputs(trace: Trace) -> tuple[I64, I64, I64]:
     for name, table in trace.timed_tables():
         inputs_of = Inputs(trace, name)
         for rows in chunks(len(table.ts)):
-            inputs, ts = inputs_of.of(rows), table.ts[rows]
+            inputs, ts = inputs_of.of_rows(rows), table.ts[rows]
             last = ts + table.dur[rows] if name == "slices" else ts
             if name == "slices":
                 slices += np.bincount(inputs, minlength=count)
@@ -394,7 +394,7 @@ COLUMNS = (
     Column("input", "input", Unit.TEXT, detail=True),
 )
 #: The columns with the numbers of rows.
-_NUMBERS = ("calls", "total", "own", "mean", "least", "most", "device_total", "device_own", "percent")
+_NUMBERS = ("calls", "total", "self_time", "mean", "least", "most", "device_total", "device_self_time", "percent")
 #: The columns that rows are sorted by, where they are equal in the one before.
 _SORTED_BY = ("total_ns", "self_ns", "mean_ns", "stated_share", "count")
 

@@ -448,7 +448,7 @@ class _Checker:
             if start == ts and (begun > self._first_complete or ts > self._earliest_complete):
                 self._diagnostics.add(EMPTY_PAIR, f"event {begun}")
             if name and name != expected:
-                shown = (_shown(self._texts.text(one)) for one in (name, expected))
+                shown = (_shown(self._texts.text(number)) for number in (name, expected))
                 self._diagnostics.add(END_NAME, f"event {position}: {' closes '.join(shown)}")
         for start, position in zip(starts, positions, strict=True):
             self._diagnostics.add(BEGIN_ALONE, f"event {position}")

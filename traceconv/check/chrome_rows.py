@@ -124,8 +124,8 @@ class Slices:
         last = np.searchsorted(starts, times, "right") - 1
         row = np.where(to_next > 0, np.searchsorted(starts, times), last)
         known = np.flatnonzero((row >= 0) & (row < len(starts)))
-        of = order[row[known]]
-        ended = (of >= self.complete) & (np.array(self.ends, np.int64)[of] <= times[known])
+        slices = order[row[known]]
+        ended = (slices >= self.complete) & (np.array(self.ends, np.int64)[slices] <= times[known])
         known = known[~ended]
         return starts[row[known]], positions[known]
 

@@ -78,7 +78,10 @@ def abbreviated(value: msgspec.Raw) -> msgspec.Raw:
     if bytes(memoryview(value)[:1]) == b"{":
         members = raw_members.decode(value)
         if len(members) <= _MOST_MEMBERS:
-            kept = {key: _emptied(one) if memoryview(one).nbytes > LARGE_BYTES else one for key, one in members.items()}
+            kept = {
+                key: _emptied(member) if memoryview(member).nbytes > LARGE_BYTES else member
+                for key, member in members.items()
+            }
             return msgspec.Raw(msgspec.json.encode(kept))
     return _emptied(value)
 

@@ -198,7 +198,7 @@ class _Checker:
             self._sample(packet, sequence)
         elif kind == "trace_attributes":
             attributes = packet["trace_attributes"].get("attribute", ())
-            self._is_output |= any(one.get("key") == b"traceconv.sources" for one in attributes)
+            self._is_output |= any(attribute.get("key") == b"traceconv.sources" for attribute in attributes)
 
     def _compressed(self, compressed: bytes) -> None:
         place, stream = f"packet {self._position}", _Inflating(compressed, self._unpacked)

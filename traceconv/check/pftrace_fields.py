@@ -43,8 +43,8 @@ _LARGE: dict[str, Callable[[int], int]] = {"uint32": lambda value: value & _MAX_
 
 def _numbers(ranges: str) -> Iterator[int]:
     """Yield the numbers of "0..3,8"."""
-    for one in ranges.split(","):
-        start, _, end = one.partition("..")
+    for part in ranges.split(","):
+        start, _, end = part.partition("..")
         yield from range(int(start), int(end or start) + 1)
 
 

@@ -265,9 +265,9 @@ def _end(number: int, _frame: FrameType | None) -> None:
 
 def print_error(error: TraceconvError) -> None:
     """Print an error as one line, with its hint on a second one."""
-    for one in getattr(error, "errors", [error]):
-        say(f"error: {one.message}")
+    for problem in getattr(error, "errors", [error]):
+        say(f"error: {problem.message}")
         # All commands of several inputs have the option.
-        hints = [one.hint, *(["--skip-unknown leaves it out"] if isinstance(one, UnrecognizedInput) else [])]
+        hints = [problem.hint, *(["--skip-unknown leaves it out"] if isinstance(problem, UnrecognizedInput) else [])]
         if hint := "; ".join(filter(None, hints)):
             say(f"hint: {hint}")

@@ -98,9 +98,9 @@ def take_readings(known: Sequence[Clock], tries: int = _TRIES) -> list[dict[str,
     return [_reading(known[0], other, tries) for other in known[1:]]
 
 
-def _reading(one: Clock, other: Clock, tries: int) -> dict[str, Any]:
+def _reading(reference: Clock, other: Clock, tries: int) -> dict[str, Any]:
     """Return the narrowest of many tries to read two clocks at one instant."""
-    read, read_other = one.read, other.read
+    read, read_other = reference.read, other.read
     best = (2**62, 0, 0)
     for _ in range(tries):
         before = read()
@@ -110,11 +110,11 @@ def _reading(one: Clock, other: Clock, tries: int) -> dict[str, Any]:
             best = (after - before, before, there)
     width, before, there = best
     return {
-        "clock": one.name,
+        "clock": reference.name,
         "ns": before + width // 2,
         "other": other.name,
         "other_ns": there,
-        "within_ns": (width + 1) // 2 + one.resolution_ns + other.resolution_ns,
+        "within_ns": (width + 1) // 2 + reference.resolution_ns + other.resolution_ns,
     }
 
 
@@ -303,7 +303,7 @@ def clocks_command(named: Named, as_json: bool, settings: Settings) -> None:
     if survey.pairs and survey.only_with_first:
         say("", f"of many inputs, only pairs with {survey.pairs[0].file} are listed", err=False)
     if survey.hosts:
-        say("", *(one.describe() for one in survey.hosts), err=False)
+        say("", *(host.describe() for host in survey.hosts), err=False)
 
 
 def _clock_json(line: ClockLine) -> dict[str, Any]:

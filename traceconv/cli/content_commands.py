@@ -71,11 +71,11 @@ def info_command(
     """
     failed, rows = 0, []
     expansion = expanded(files, settings.limits, each=True)
-    for one in expansion.recordings:
-        file = shown(one.path)
+    for recording in expansion.recordings:
+        file = shown(recording.path)
         named = Named((file,), options=options, format=format)
         try:
-            trace = api.read(named.about(Expanded([one]), settings))
+            trace = api.read(named.about(Expanded([recording]), settings))
         except TraceconvError as error:
             print_error(error)
             failed = max(failed, error.exit_code)

@@ -44,7 +44,7 @@ def formats_command(name: str | None, as_json: bool) -> None:
         if len(wanted) == 1 and not as_json:
             say(*_details(importer_class(wanted[0])), err=False)
             return
-        known = {one: known[one] for one in wanted}
+        known = {format_name: known[format_name] for format_name in wanted}
     if as_json:
         print_json(formats=[_json(cls) for cls in known.values()])
         return

@@ -263,7 +263,7 @@ class _Server(socketserver.ThreadingTCPServer):
         """Start the thread of a connection, in place of another one if there are too many."""
         with self._changing:
             used = {handler.connection for handler in list(self.sending)}
-            idle = next((one for one in self._open if one not in used), None)
+            idle = next((connection for connection in self._open if connection not in used), None)
             if len(self._open) >= MAX_CONNECTIONS and idle is not None:
                 del self._open[idle]
                 with contextlib.suppress(OSError):

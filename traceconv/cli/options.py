@@ -124,8 +124,8 @@ def left_out_json(expansion: Expanded) -> list[dict[str, str]]:
 
 
 def _list(expansion: Expanded, verbose: bool) -> None:
-    inside = [one for one in expansion.recordings if one.is_inside]
-    taken = [_described(one) for one in inside]
+    inside = [recording for recording in expansion.recordings if recording.is_inside]
+    taken = [_described(recording) for recording in inside]
     if taken:
         say(f"{quantity(len(taken), RECORDINGS)} taken:", *taken)
     left = [f"  {path}: {reason}" for path, reason in expansion.left_out.items()]
@@ -199,13 +199,13 @@ class Named:
         files = [shown(path) for path in expanded.paths]
         format_of = by_input(self.formats, files, "--from")
         offset_of = {index: _ns(text) for index, text in by_input(self.offsets, files, "--offset").items()}
-        own: list[dict[str, str]] = [{} for _ in files]
+        input_options: list[dict[str, str]] = [{} for _ in files]
         shared: dict[str, str] = {}
         for text, value in pairs(self.options, "-O", first=True).items():
             file, colon, key = text.rpartition(":")
-            (own[input_named(file, files, "-O")] if colon else shared)[key] = value
+            (input_options[input_named(file, files, "-O")] if colon else shared)[key] = value
         inputs = [
-            Input(path, format_of.get(index, self.format), own[index], *offset_of.get(index, (None, 0)))
+            Input(path, format_of.get(index, self.format), input_options[index], *offset_of.get(index, (None, 0)))
             for index, path in enumerate(expanded.paths)
         ]
         options_given = {name: getattr(self, name) for name in ("anchors", "drifts", "clocks", "zones", "dates")}

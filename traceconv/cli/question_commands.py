@@ -79,7 +79,7 @@ def _questions(
     for option, stated in (("--where", where), ("--between", between)):
         if stated is not None and not stated.strip():
             raise UsageError(f"{option}: it is empty", hint=f"without {option}, all slices count")
-    keys = tuple(dict.fromkeys(key.strip() for one in by for key in one.split(",")))
+    keys = tuple(dict.fromkeys(key.strip() for text in by for key in text.split(",")))
     return Questions(sections, keys, step_name, sort=sort, where=where or "", between=between or "", stacks=stacks)
 
 

@@ -202,7 +202,7 @@ def _listed(stage: str, seconds: float) -> str:
 
 
 def _bytes(count: float) -> str:
-    size, unit = next(one for one in _UNITS if count >= one[0] or one[0] == 1)
+    size, unit = next((size, unit) for size, unit in _UNITS if count >= size or size == 1)
     return f"{count / size:.0f} {unit}" if count >= 10 * size or unit == "B" else f"{count / size:.1f} {unit}"
 
 

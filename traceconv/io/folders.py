@@ -149,7 +149,7 @@ def _walk(root: str, limits: Limits, files: Files) -> None:
                 files.left_out[path] = reason
                 folders.remove(name)
         folders.sort()
-        for name in sorted(names, key=lambda one: (os.path.islink(os.path.join(folder, one)), one)):
+        for name in sorted(names, key=lambda file: (os.path.islink(os.path.join(folder, file)), file)):
             path = os.path.join(folder, name)
             real = os.path.realpath(path)
             reason = _not_taken(path, real, top) or ("a link to another file in it" if real in seen else "")

@@ -156,7 +156,7 @@ class UserPattern(Struct, frozen=True):
             raise self._not_matched(error.strerror or str(error)) from None
         found = done.stdout[1:]
         if done.returncode == 0 and len(found) == len(texts):
-            return [one == ord("1") for one in found]
+            return [verdict == ord("1") for verdict in found]
         if done.returncode == -signal.SIGXCPU and len(found) < len(texts):
             raise self._too_slow(texts[len(found)])
         raise self._not_matched(f"signal {-done.returncode}" if done.returncode < 0 else f"exit code {done.returncode}")
@@ -169,8 +169,8 @@ class UserPattern(Struct, frozen=True):
 
     def _too_slow(self, text: str) -> UsageError:
         text, shown = (
-            one if len(one) <= _LONGEST_SHOWN else f"{one[:_LONGEST_SHOWN]}..."
-            for one in map(one_line, (text, self.text))
+            escaped if len(escaped) <= _LONGEST_SHOWN else f"{escaped[:_LONGEST_SHOWN]}..."
+            for escaped in map(one_line, (text, self.text))
         )
         return UsageError(
             f"{self.option}: the pattern {shown} takes too long on {text!r}",

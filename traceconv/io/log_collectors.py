@@ -178,7 +178,7 @@ class Stream(Source):
     @contextmanager
     def open(self) -> Iterator[IO[bytes]]:
         """Yield a binary file object with the lines as one text."""
-        yield joined(text for _, text in self._own())
+        yield joined(text for _, text in self._chunks())
 
     def lines(self, *, keep_ends: bool = False) -> Iterator[Line]:
         """Yield the lines, with their numbers in the log."""
@@ -188,9 +188,9 @@ class Stream(Source):
 
     def blocks(self) -> Iterator[tuple[Sequence[int], bytes]]:
         """Yield the text in chunks of whole lines with their ends, and the numbers of these lines in the log."""
-        return ((numbers, text) for numbers, text in self._own() if text)
+        return ((numbers, text) for numbers, text in self._chunks() if text)
 
-    def _own(self) -> Iterator[tuple[Sequence[int], bytes]]:
+    def _chunks(self) -> Iterator[tuple[Sequence[int], bytes]]:
         """Yield the lines in batches: their numbers, and their text."""
         if self._parted is None or self._writer is None:
             numbers, lines = array("q"), bytearray()

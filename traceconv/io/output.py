@@ -94,8 +94,8 @@ def _locked(path: str) -> int | None:
         mode = os.O_RDONLY if os.path.isdir(path) else os.O_RDWR  # network folders lock files open for writing
         handle = os.open(path, mode | os.O_NOFOLLOW | os.O_NONBLOCK)
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        own, there = os.fstat(handle), os.stat(path, follow_symlinks=False)
-        if (own.st_dev, own.st_ino) == (there.st_dev, there.st_ino):
+        opened, there = os.fstat(handle), os.stat(path, follow_symlinks=False)
+        if (opened.st_dev, opened.st_ino) == (there.st_dev, there.st_ino):
             kept, handle = handle, 0
             return kept
         return None
@@ -354,9 +354,9 @@ def as_json(document: object) -> str:
 def _plain(value: object) -> object:
     """Return a value as JSON can hold it."""
     if isinstance(value, Mapping):
-        return {str(key): _plain(one) for key, one in value.items()}
+        return {str(key): _plain(member) for key, member in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(one) for one in value]
+        return [_plain(element) for element in value]
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     return value if value is None or isinstance(value, str | int) else str(value)

@@ -23,25 +23,25 @@ def one_line(text: str) -> str:
 
 
 class Counted(str):
-    """The words for what is counted: several of it, and as `one` a single one."""
+    """The words for what is counted: several of it, and as `single` one of it."""
 
-    __slots__ = ("one",)
-    one: str
+    __slots__ = ("single",)
+    single: str
 
-    def __new__(cls, one: str, several: str) -> Counted:
+    def __new__(cls, single: str, several: str) -> Counted:
         """Return the words for several."""
         words = super().__new__(cls, several)
-        words.one = one
+        words.single = single
         return words
 
     def __reduce__(self) -> tuple[type[Counted], tuple[str, str]]:
         """Return how it is made again, for pickle."""
-        return Counted, (self.one, str(self))
+        return Counted, (self.single, str(self))
 
 
 def quantity(count: int, what: Counted) -> str:
     """Return a count with its words: "2 log entries", "1 log entry", "1 end joined to its start"."""
-    return f"{count} {what.one if count == 1 else what}"
+    return f"{count} {what.single if count == 1 else what}"
 
 
 def lines(text: str) -> str:
@@ -77,7 +77,7 @@ def shortened_column(texts: Sequence[str], width: int) -> list[str]:
     shown = [shortened(text, width) for text in texts]
     if same >= (width - 1) // 2:
         rest = [shortened(text[: max(len(text) - same, width - 1)], width - 1) for text in texts]
-        shown = [text if text == cut else f"{own}…" for text, cut, own in zip(texts, shown, rest, strict=True)]
+        shown = [text if text == cut else f"{kept}…" for text, cut, kept in zip(texts, shown, rest, strict=True)]
     return told_apart(texts, shown)
 
 
@@ -147,9 +147,9 @@ def _excerpt(text: str, places: Sequence[int], width: int) -> str:
     return f"{shown[: width - 1]}…" if end < len(text) else shown
 
 
-def _common(one: str, other: str) -> int:
+def _common(text: str, other: str) -> int:
     """Return the number of characters that two texts start with."""
-    return next((at for at, pair in enumerate(zip(one, other, strict=False)) if pair[0] != pair[1]), len(one))
+    return next((at for at, pair in enumerate(zip(text, other, strict=False)) if pair[0] != pair[1]), len(text))
 
 
 def widths_within(rows: Sequence[Sequence[str]], is_text: Sequence[bool], width: int) -> list[int] | None:
@@ -162,7 +162,7 @@ def widths_within(rows: Sequence[Sequence[str]], is_text: Sequence[bool], width:
     """
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     while (over := sum(widths) - width) > 0:
-        texts = sorted({one for one, text in zip(widths, is_text, strict=True) if text and one > _LEAST_TEXT})
+        texts = sorted({size for size, text in zip(widths, is_text, strict=True) if text and size > _LEAST_TEXT})
         if not texts:
             return None
         widest = [at for at, text in enumerate(is_text) if text and widths[at] == texts[-1]]

@@ -177,8 +177,8 @@ class Source:
     def is_same_file(self, path: str | os.PathLike[str]) -> bool:
         """Return whether `path` is this file, so that an output never replaces an input."""
         try:
-            own = [file for file in (self.path, self._archive) if file is not None]
-            return os.path.exists(path) and any(os.path.samefile(file, path) for file in own)
+            files = [file for file in (self.path, self._archive) if file is not None]
+            return os.path.exists(path) and any(os.path.samefile(file, path) for file in files)
         except OSError:
             return False
 
@@ -573,7 +573,7 @@ def present(fingerprints: Collection[str], sources: Sequence[Source]) -> set[str
     Raises:
         InputError: a file cannot be read.
     """
-    sizes = {one.partition("-")[0] for one in fingerprints}
+    sizes = {known.partition("-")[0] for known in fingerprints}
     return {fingerprint(source) for source in sources if _stored_size(source) in sizes} & set(fingerprints)
 
 

@@ -95,9 +95,9 @@ def _of_groups() -> Iterator[int | None]:
         if controllers not in ("", "memory") and "memory" not in controllers.split(","):
             continue
         root = _CGROUPS / "memory" if controllers else _CGROUPS
-        own = root / group.lstrip("/")
+        innermost = root / group.lstrip("/")
         # In a container the group may have another name inside than outside; its files are at the root then.
-        for folder in (own, *own.parents):
+        for folder in (innermost, *innermost.parents):
             yield _of_group(folder)
             if folder == root:
                 break

@@ -255,9 +255,9 @@ def quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
-def _authorize(action: int, one: str | None, other: str | None, database: str | None, inner: str | None) -> int:
+def _authorize(action: int, name: str | None, detail: str | None, database: str | None, inner: str | None) -> int:
     """Allow reads of tables only; `inner` is the view or trigger that the access comes from, if any."""
-    allowed = action in _ALLOWED or (action == sqlite3.SQLITE_PRAGMA and one == "shrink_memory")
+    allowed = action in _ALLOWED or (action == sqlite3.SQLITE_PRAGMA and name == "shrink_memory")
     return sqlite3.SQLITE_OK if allowed and inner is None else sqlite3.SQLITE_DENY
 
 
@@ -266,12 +266,12 @@ class _Position:
     """How far a database was read, for the display of progress: its bytes, by the share of its rows that were read."""
 
     size: int
-    of: int
+    all_rows: int
     rows: int = 0
 
     def tell(self) -> int:
         """Return the position in bytes."""
-        return self.size * min(self.rows, self.of) // max(self.of, 1)
+        return self.size * min(self.rows, self.all_rows) // max(self.all_rows, 1)
 
 
 class DatabaseFile(NamedTuple):
@@ -310,7 +310,7 @@ def open_database(file: DatabaseFile) -> Iterator[Database]:
         database = Database(connection, file)
         yield database
         if database.position is not None:
-            database.position.rows = database.position.of  # importers do not read all tables
+            database.position.rows = database.position.all_rows  # importers do not read all tables
 
 
 def _refuse_cut(path: Path, display: str) -> None:
@@ -445,9 +445,9 @@ def _log_header(log: Path) -> bytes | None:
         return None
     words = struct.unpack(">6I" if header[3] & 1 else "<6I", header[:24])
     first = second = 0
-    for one, other in zip(words[::2], words[1::2], strict=True):
-        first = (first + one + second) & 0xFFFFFFFF
-        second = (second + other + first) & 0xFFFFFFFF
+    for even, odd in zip(words[::2], words[1::2], strict=True):
+        first = (first + even + second) & 0xFFFFFFFF
+        second = (second + odd + first) & 0xFFFFFFFF
     return header if (first, second) == _LOG_HEADER.unpack(header)[6:] else None
 
 
@@ -458,7 +458,7 @@ def _has_commits(log: Path, header: bytes, frames: int) -> bool:
     with log.open("rb") as file:
         for at in range(_LOG_HEADER.size + frames * frame_bytes, log.stat().st_size - _FRAME_HEADER.size, frame_bytes):
             file.seek(at)
-            _, pages, *mine = _FRAME_HEADER.unpack(file.read(_FRAME_HEADER.size))
-            if mine == salts and pages:
+            _, pages, *frame_salts = _FRAME_HEADER.unpack(file.read(_FRAME_HEADER.size))
+            if frame_salts == salts and pages:
                 return True
     return False

@@ -192,7 +192,7 @@ def pair(
     cdef Py_ssize_t depth = 0
     cdef Py_ssize_t count = 0
     cdef Py_ssize_t i, k, row
-    cdef int own
+    cdef int row_name
     cdef int here = -1
     for i in range(marks + 1):
         row = order[i] if i < marks else -1
@@ -208,20 +208,20 @@ def pair(
             if i == marks:
                 break
             here = track[row]
-        own = name[row]
+        row_name = name[row]
         if is_begin[row]:
             if depth == room:
                 stack, outer = np.resize(stack, 2 * depth), np.resize(outer, 2 * depth)
                 room = 2 * depth
             stack[depth] = row
-            outer[depth] = innermost[own]
-            innermost[own] = depth
+            outer[depth] = innermost[row_name]
+            innermost[row_name] = depth
             depth += 1
             continue
         ends[count] = row
         k = depth - 1
-        if own != nameless and innermost[own] >= 0:
-            k = innermost[own]
+        if row_name != nameless and innermost[row_name] >= 0:
+            k = innermost[row_name]
         if k < 0:
             begins[count] = -1
         else:

@@ -225,7 +225,7 @@ class TrackBuilder:
         self._tracks, self._clocks = tracks, clocks
 
     def __getitem__(self, track: TrackId) -> Track:
-        return self._tracks.own(track)
+        return self._tracks.changeable(track)
 
     def append(self, track: Track) -> TrackId:
         """Add a finished `Track`."""
@@ -318,7 +318,7 @@ class Builder:
 
     def counts(self, unit: Counted, places: str = "") -> None:
         """State what of the input is counted, and what the places of events number if that is another unit."""
-        self.balance.unit, self.info.unit = unit, places or unit.one
+        self.balance.unit, self.info.unit = unit, places or unit.single
 
     def belongs_to(self, formats: tuple[str, ...], *, join_category: str = "") -> None:
         """State that the input holds totals only, and the formats of the recordings that they may sum up.

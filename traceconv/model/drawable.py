@@ -233,7 +233,7 @@ class UnsureSlices(Struct):
     category: npt.NDArray[Any]
     texts: Mapping[int, str] | Sequence[str]
 
-    def of(self, is_of: Callable[[str], object]) -> Mask:
+    def of_category(self, is_of: Callable[[str], object]) -> Mask:
         """Return which slices are of the categories of which this holds."""
         return np.isin(self.category, [number for number in occurring(self.category) if is_of(self.texts[number])])
 
@@ -327,9 +327,10 @@ class AtZero(Struct):
         ends_in_bulk = at_zero & is_far & (dur > self.first) & (dur < self.last)
         left: Mask = at_zero & (dur >= UNIX_TIMES[0]) & (dur < UNIX_TIMES[1])
         left |= ends_in_bulk & self._is_like_boot
-        is_work = slices.of(marks.launches.work.__contains__) if marks.launches else np.array(not marks.any_tool)
+        launches = marks.launches
+        is_work = slices.of_category(launches.work.__contains__) if launches else np.array(not marks.any_tool)
         if marks.unmeasured:
-            is_declared = slices.of(re.compile(marks.unmeasured).fullmatch)
+            is_declared = slices.of_category(re.compile(marks.unmeasured).fullmatch)
             is_far |= at_zero & marks.zero_before_work
             left |= is_declared & is_far & (is_empty | ends_in_bulk)
             left |= is_declared & is_work & at_zero & (is_empty | is_far)

@@ -123,10 +123,10 @@ class TotalsMarks(Struct, frozen=True):
 
     Attributes:
         calls: the args with the number of calls.
-        total, own, mean, least, most: the args with the time of all calls, of these without the calls inside, of one
-            call on average, and of the shortest and the longest one.
+        total, self_time, mean, least, most: the args with the time of all calls, of these without the calls inside, of
+            one call on average, and of the shortest and the longest one.
         single: the args with the time of the one call that a row is about.
-        device_total, device_own: the args with the time on a device, with and without that of the calls inside.
+        device_total, device_self_time: the args with the time on a device, with and without that of the calls inside.
         percent: the args with the share that the tool states, in per cent.
         peak: the args with the most memory that was held.
         unit_ns: the unit of the times, ns.
@@ -139,13 +139,13 @@ class TotalsMarks(Struct, frozen=True):
 
     calls: tuple[str, ...] = ()
     total: tuple[str, ...] = ()
-    own: tuple[str, ...] = ()
+    self_time: tuple[str, ...] = ()
     mean: tuple[str, ...] = ()
     least: tuple[str, ...] = ()
     most: tuple[str, ...] = ()
     single: tuple[str, ...] = ()
     device_total: tuple[str, ...] = ()
-    device_own: tuple[str, ...] = ()
+    device_self_time: tuple[str, ...] = ()
     percent: tuple[str, ...] = ()
     peak: tuple[str, ...] = ()
     unit_ns: int = 1

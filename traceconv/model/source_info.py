@@ -109,8 +109,8 @@ def other_forms(files: Sequence[tuple[Form, set[Mark]]]) -> dict[int, int]:
         shared = Counter(owners[mark] for mark in marks if mark in owners)
         for owner, count in shared.most_common(1):
             its_form, its_marks = files[owner]
-            end = min(max(at for at, _ in one) for one in (marks, its_marks))
-            least = min(sum(at <= end for at, _ in one) for one in (marks, its_marks))
+            end = min(max(at for at, _ in of_file) for of_file in (marks, its_marks))
+            least = min(sum(at <= end for at, _ in of_file) for of_file in (marks, its_marks))
             if form.rank != its_form.rank and count >= form.least and 2 * count >= least:
                 found[number] = owner
         if number not in found:

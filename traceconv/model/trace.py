@@ -131,7 +131,7 @@ class Events(Tabular):
 
     __slots__ = ("_trace",)
 
-    def of(self, trace: Trace | None) -> Self:
+    def bound_to(self, trace: Trace | None) -> Self:
         """Return a copy that refers to the trace; the columns are shared."""
         table = type(self)(*(getattr(self, name) for name in type(self).__slots__))
         object.__setattr__(table, "_trace", trace)
@@ -449,10 +449,10 @@ class _OfTrace:
         if trace is None:  # read on the class
             return self
         table: Events = vars(trace)[self._name]
-        return table.of(trace)
+        return table.bound_to(trace)
 
     def __set__(self, trace: Trace, table: Events) -> None:
-        vars(trace)[self._name] = table.of(None)
+        vars(trace)[self._name] = table.bound_to(None)
 
 
 for _name in TABLES:  # not in the class, where a dataclass would take them for defaults

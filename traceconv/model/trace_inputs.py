@@ -156,7 +156,7 @@ class Inputs:
                 since, sources = zip(*inputs, strict=True)
                 self._shared[number] = np.array(since, np.int64), np.array(sources, np.int32)
 
-    def of(self, rows: slice) -> Numbers:
+    def of_rows(self, rows: slice) -> Numbers:
         """Return the input of each of some rows."""
         trace, table = self._trace, getattr(self._trace, self._name)
         timed, at = (trace.slices, table.from_slice[rows]) if self._name == "flows" else (table, rows)
@@ -176,7 +176,7 @@ class Inputs:
 
 def inputs_of(trace: Trace, name: str) -> Numbers:
     """Return the input of each row of a table, as `Inputs` has it."""
-    return Inputs(trace, name).of(slice(None))
+    return Inputs(trace, name).of_rows(slice(None))
 
 
 def _of_samples(trace: Trace, name: Numbers, numbers: Numbers) -> Numbers:

@@ -125,7 +125,7 @@ class Tracks(Sequence[Track]):
     # -- one track ----------------------------------------------------------------------------------------------
 
     def append(self, track: Track) -> None:
-        """Add a copy of a track; to change it later, use `own`."""
+        """Add a copy of a track; to change it later, use `changeable`."""
         number = _number(track)
         self.add(track.kind, track.name, track.parent, number, track.description, track.clock, track.source)
         index = len(self) - 1
@@ -164,12 +164,12 @@ class Tracks(Sequence[Track]):
         """Replace a track."""
         self._objects[index] = track
 
-    def own(self, index: int) -> Track:
+    def changeable(self, index: int) -> Track:
         """Return a track by number, as an object whose changes are kept."""
         return self._objects.setdefault(index, self[index])
 
     def settle(self) -> None:
-        """Move what was changed into the columns, where possible: objects that were returned by `own` are let go."""
+        """Move what was changed into the columns, where possible: objects that `changeable` returned are let go."""
         objects, self._objects = self._objects, {}
         for index, track in objects.items():
             for name, column in self._columns.items():

@@ -198,13 +198,13 @@ def _positions(tracks: Tracks, parent: I32, lane_of: I32) -> I32:
 
     A lane follows its main track.
     """
-    own = np.arange(len(tracks), dtype=np.int32)
+    all_tracks = np.arange(len(tracks), dtype=np.int32)
     has_rank, rank = np.zeros(len(tracks), bool), np.zeros(len(tracks), np.int64)
     for index, track in tracks.special():
         if track.rank is not None:
             has_rank[index], rank[index] = True, max(-_MAX_RANK, min(track.rank, _MAX_RANK))
-    main = np.where(lane_of == NO_TRACK, own, lane_of)
-    order = np.lexsort((own, main, rank[main], ~has_rank[main], parent))
+    main = np.where(lane_of == NO_TRACK, all_tracks, lane_of)
+    order = np.lexsort((all_tracks, main, rank[main], ~has_rank[main], parent))
     return numbered(order, parent)
 
 

@@ -46,7 +46,7 @@ class FileOrder(Struct, frozen=True):
     kind: npt.NDArray[np.uint8]
     row: I64
 
-    def of(self, kind: Kind) -> npt.NDArray[Any]:
+    def places_of(self, kind: Kind) -> npt.NDArray[Any]:
         """Return the positions of the entries of a kind."""
         return np.flatnonzero(self.kind == kind)
 
@@ -184,7 +184,9 @@ def _spans(trace: Trace) -> Iterator[Span]:
         np.maximum.at(ends, source[counts], lasts[counts])
         of_tables = waiting.intersection(np.flatnonzero(starts <= ends).tolist())
         waiting -= of_tables
-        yield from ((int(starts[one]), int(ends[one])) for one in sorted(of_tables) if starts[one] < ends[one])
+        yield from (
+            (int(starts[number]), int(ends[number])) for number in sorted(of_tables) if starts[number] < ends[number]
+        )
 
 
 def _asides(trace: Trace) -> set[int]:

@@ -38,7 +38,7 @@ class Known(Generic[_Entry]):
         self._find = find
         self._known: dict[Any, _Entry] = {}
 
-    def of(self, keys: Sequence[Any], rows: Sequence[Row]) -> list[_Entry]:
+    def entries(self, keys: Sequence[Any], rows: Sequence[Row]) -> list[_Entry]:
         """Return the result for the combination of each row."""
         known = self._known
         try:

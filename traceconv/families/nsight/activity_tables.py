@@ -133,7 +133,7 @@ class Slices:
         if not spans.rows:
             return
         keys = [row[2 : self._varying_at] for row in spans.rows]
-        kinds = self._kinds.of(keys, keys)
+        kinds = self._kinds.entries(keys, keys)
         slices, processes = spans.add_to(self._out, kinds, self._args(spans, kinds, more))
         if self.shape.role:
             ids = [row[self._varying_at] for row in spans.rows]

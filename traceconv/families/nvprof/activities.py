@@ -186,7 +186,7 @@ class ObjectId(NamedTuple):
     third: int
 
     @classmethod
-    def of(cls, kind: Any, blob: Any) -> ObjectId:
+    def of_columns(cls, kind: Any, blob: Any) -> ObjectId:
         """Return the id that two columns hold; missing parts are 0."""
         data = blob if isinstance(blob, bytes) else b""
         return cls(kind if isinstance(kind, int) else 0, *_UNION.unpack(data[:12].ljust(12, b"\0")))
@@ -227,7 +227,7 @@ class Tracks:
     def _read_names(self) -> None:
         for row, kind, blob, name in self._rows("NAME", ("objectKind", "objectId", "name")):
             text = self._activities.text(name, self._activities.place("NAME", row))
-            named = ObjectId.of(kind, blob)
+            named = ObjectId.of_columns(kind, blob)
             self._names[named._replace(third=0) if kind in (PROCESS, THREAD) else named] = text
 
     def _read_devices(self) -> None:
@@ -453,7 +453,7 @@ class RareTables:
     def _overhead(self) -> None:
         for spans in self._activities.spans("OVERHEAD", ("overheadKind", "objectKind", "objectId")):
             for row, ts, dur in spans.each():
-                about = ObjectId.of(row[4], row[5])
+                about = ObjectId.of_columns(row[4], row[5])
                 pid = about.first if about.kind in (PROCESS, THREAD) else self._pid
                 args = {"thread": about.second} if about.kind == THREAD else {}
                 track = self._tracks.below_process(pid, "Profiler overhead")

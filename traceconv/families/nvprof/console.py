@@ -664,7 +664,7 @@ class NvprofText(Importer):
         totals=TotalsMarks(
             calls=("calls", "count"),
             total=("time_ns", "total_time_ns"),
-            own=("self_time_ns",),
+            self_time=("self_time_ns",),
             mean=("avg_ns",),
             least=("min_ns",),
             most=("max_ns",),

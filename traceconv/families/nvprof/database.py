@@ -211,7 +211,7 @@ class Calls:
     def _read_table(self, table: str) -> None:
         kinds = Known(partial(self._kind, table))
         for spans in self._activities.spans(table, _API_COLUMNS):
-            kinds_of_rows = kinds.of([row[3:7] for row in spans.rows], spans.rows)
+            kinds_of_rows = kinds.entries([row[3:7] for row in spans.rows], spans.rows)
             ids = correlations([row[7] for row in spans.rows])
             slices, processes = spans.add_to(self._out, kinds_of_rows, self._args(ids, kinds_of_rows))
             self._launches.add_calls(processes, ids, slices)
@@ -287,7 +287,7 @@ class DeviceWork:
     ) -> None:
         """Read copies and memsets, whose args are made one by one."""
         string, tracks = self._out.tables.string, Known(self._track)
-        places = tracks.of([row[3:6] for row in spans.rows], spans.rows)
+        places = tracks.entries([row[3:6] for row in spans.rows], spans.rows)
         kinds = [
             Described(track, string(name(row)), string(category), b"", process)
             for row, (track, process) in zip(spans.rows, places, strict=True)
@@ -316,7 +316,7 @@ class DeviceWork:
         parent = _PARENT if self._activities.has(table, *_PARENT[:1]) else ()
         for spans in self._activities.spans(table, (*_PLACE, *_SHAPE, *_LAUNCH, *parent)):
             rows = spans.rows
-            kinds_of_rows = kinds.of([row[3:_SHAPE_TO] for row in rows], rows)
+            kinds_of_rows = kinds.entries([row[3:_SHAPE_TO] for row in rows], rows)
             ids = correlations([row[_SHAPE_TO] for row in rows])
             slices = self._put(spans, kinds_of_rows, ids, self._args(rows, ids.tolist(), kinds_of_rows))
             if table == "CDP_KERNEL":
@@ -499,7 +499,7 @@ class Marks:
         if flags & _END:
             self._end(place, ts, number)
             return
-        about = ObjectId.of(kind, blob)
+        about = ObjectId.of_columns(kind, blob)
         track = self._track(about)
         args = {"domain": self._activities.text(domain, place)} if domain else {}
         args |= self._data.take(number, "ranges and marks")

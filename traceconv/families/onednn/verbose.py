@@ -199,7 +199,7 @@ class _Runs:
         self._closed_info: dict[str, Any] = {}
         self._has_clock = False
 
-    def of(self, marker: bytes, version: bytes) -> _LogRun:
+    def run_of(self, marker: bytes, version: bytes) -> _LogRun:
         """Return the run of a line: two libraries in one process differ in marker or version."""
         if marker == b"onednn_graph" and self.all:
             return self.all[-1]
@@ -221,7 +221,7 @@ class _Runs:
     def note(self, record: Record) -> None:
         """Keep the content of an info line; a second version header starts a new run."""
         component, text = grammar.info_of(record.marker, record.body)
-        run = self.of(record.marker, record.version)
+        run = self.run_of(record.marker, record.version)
         if _HEADER.match(text):
             if record.marker == b"onednn_graph" and "version" in run.info:
                 run.info["graph_version"] = text
@@ -439,7 +439,7 @@ class _Reader:
 
     def place(self, fields: _Fields) -> tuple[TrackId, int]:
         """Return the track of lines with a timestamp, and the number of their run."""
-        run = self._runs.of(*fields.writer)
+        run = self._runs.run_of(*fields.writer)
         return self._runs.track(run, fields.shape.group, fields.shape.engine, WALL_CLOCK), run.number
 
     def written_together(self, ts: I64, dur: I64, runs: I64, origin: I64) -> None:
@@ -510,7 +510,7 @@ class _Reader:
         if shape.kind is Kind.INFO:
             self._runs.note(record)
             return False
-        run = self._runs.of(record.marker, record.version)
+        run = self._runs.run_of(record.marker, record.version)
         if shape.kind is Kind.MESSAGE:
             self._message(number, record, run)
         elif shape.kind is Kind.UNTIMED:

@@ -242,7 +242,7 @@ class Tracks:
 
     def leave_out_groups(self, attribute: Any) -> None:
         """Take the groups of inputs out of the tree, unless they are in others: what they hold comes to the top."""
-        stated = _of(int, attribute.get("groups")) if isinstance(attribute, dict) else []
+        stated = _elements(int, attribute.get("groups")) if isinstance(attribute, dict) else []
         groups = {uuid for uuid in stated if uuid in self._numbers and not self._known[self._numbers[uuid]].parent}
         for track in self._known:
             if track.key in groups:
@@ -584,7 +584,7 @@ def moved(ts: I64, by: I64 | int) -> I64:
 def stated_inputs(sources: Any, attribute: Any, alignment: Any) -> tuple[SourceInfo, ...]:
     """Return the inputs that a file of traceconv states: their sources and formats, and how they were placed."""
     attribute = attribute if isinstance(attribute, dict) else {}
-    known, files = _of(dict, attribute.get("sources")), _of(dict, sources)
+    known, files = _elements(dict, attribute.get("sources")), _elements(dict, sources)
     if known and all("placed" in stated for stated in known):
         steps = list(map(read_placing, _list(attribute.get("placings"))))
         return tuple(_stated(stated, stated, _placings(stated["placed"], steps)) for stated in known)
@@ -605,7 +605,7 @@ def _stated(stated: dict[str, Any], more: dict[str, Any], placings: tuple[Placin
     layer = Layer.__members__.get(str(more["layer"])) if "layer" in more else known.layer if known else None
     marks = known.marks if known else NO_MARKS
     source = SourceInfo(str(stated.get("name")), name, layer=layer, marks=marks, placings=placings)
-    source.without_periods, source.sampled = (tuple(_of(str, more.get(key))) for key in STATED_TEXTS)
+    source.without_periods, source.sampled = (tuple(_elements(str, more.get(key))) for key in STATED_TEXTS)
     source.join_category = category if isinstance(category := more.get(STATED_CATEGORY), str) else ""
     return source
 
@@ -617,7 +617,7 @@ def restore(attribute: Any, out: Builder, track_of: Callable[[int], TrackId | No
     attribute = attribute if isinstance(attribute, dict) else {}
 
     def tracks(uuids: Any) -> list[Track]:
-        found = map(track_of, _of(int, uuids))
+        found = map(track_of, _elements(int, uuids))
         return [out.tracks[track] for track in found if track is not None]
 
     numbers = {str(number): number for number in range(len(out.info.stated))}
@@ -636,11 +636,11 @@ def restore(attribute: Any, out: Builder, track_of: Callable[[int], TrackId | No
         for track in tracks(entry[:1]):
             track.stated_carries += (tuple(entry[1:]),)
     for entry in _list(attribute.get("doubts")):
-        if type(entry) is not list or not entry[1:] or len(_of(str, entry)) < len(entry) - 1:
+        if type(entry) is not list or not entry[1:] or len(_elements(str, entry)) < len(entry) - 1:
             out.problem(BAD_INPUTS, INPUTS, f"doubts of a track {entry!r:.40}")
             continue
         for track in tracks(entry[:1]):
-            track.doubts = tuple(_of(str, entry))
+            track.doubts = tuple(_elements(str, entry))
             track.name = without_doubts(track.name, track, track.doubts)
     for key, mark in (("synthetic", "synthetic"), ("unknown", "unknown"), ("without_pid", "invented")):
         for track in tracks(attribute.get(key)):
@@ -651,6 +651,6 @@ def _list(value: Any) -> list[Any]:
     return value if isinstance(value, list) else []
 
 
-def _of(kind: type, value: Any) -> list[Any]:
+def _elements(kind: type, value: Any) -> list[Any]:
     """Return the elements of a kind, if a value is a list."""
     return [element for element in _list(value) if isinstance(element, kind)]

@@ -438,14 +438,14 @@ class _Paths:
     def hash_of(self, index: int, repeat: int) -> int:
         """Return the hash of the path of a track and a number; those of its parents must have been requested before."""
         if self._has_children[index]:
-            members = self._of(index).members
+            members = self._path_of(index).members
         else:
             pid, tid = self._pid_and_tid(index)
             name = encode_basestring_ascii(self._names[index])
             members = f'{self._above(index).members}, "{_KINDS[self._kinds[index]]}", {name}, "{pid}", "{tid}"'
         return _hash_of(f'{members}, "{repeat}"')
 
-    def _of(self, index: int) -> _Path:
+    def _path_of(self, index: int) -> _Path:
         parts = _KINDS[self._kinds[index]], self._names[index], *self._pid_and_tid(index)
         path = self._above(index).below(*parts)
         if self._parents[index] != NO_TRACK and self._has_children[index]:
@@ -460,7 +460,7 @@ class _Paths:
         if parent in self._kept:
             return self._kept[parent]
         if parent != self._top[0]:
-            self._top = parent, self._of(parent).short()
+            self._top = parent, self._path_of(parent).short()
         return self._top[1]
 
     def _pid_and_tid(self, index: int) -> tuple[str, str]:

@@ -237,7 +237,7 @@ class _Writing:
         for kind, count in enumerate(np.bincount(order.kind, minlength=len(Kind)).tolist()):
             self._written[Kind(kind)] += count
         texts = self._event_texts(order)
-        places = order.of(Kind.SAMPLE)
+        places = order.places_of(Kind.SAMPLE)
         stamps = wire.integers(_TIMESTAMP, order.ts[places] + self._shift)
         samples = zip(places.tolist(), self._samples.packets(order.row[places], stamps), strict=True)
         packets = self._in_kernel(order, samples) if self._encoder else b"".join(self._in_python(order, samples))
@@ -248,7 +248,7 @@ class _Writing:
 
     def _event_texts(self, order: FileOrder) -> list[bytes]:
         """Return the fields that intern categories and names, texts and places of logs that no event before had."""
-        begins, instants, logs = (order.row[order.of(kind)] for kind in self._tables)
+        begins, instants, logs = (order.row[order.places_of(kind)] for kind in self._tables)
         slices, points, bodies = self._trace.slices, self._trace.instants, self._trace.logs.text[logs]
         categories = np.concatenate((slices.category[begins], points.category[instants]))
         names = np.concatenate((slices.name[begins], points.name[instants], bodies))
@@ -307,7 +307,7 @@ class _Writing:
         makers |= {Kind.COUNTER: self._counters, Kind.LOG: self._logs}
         head, varint = _EVENT_HEAD, wire.varint
         for kind, events_of in makers.items():
-            places = order.of(kind)
+            places = order.places_of(kind)
             for place, event in zip(places.tolist(), events_of(order.row[places]), strict=True):
                 event += annotations[place]
                 payload = b"".join((stamps[place], head, varint(len(event)), event))
@@ -318,7 +318,7 @@ class _Writing:
         """Return the encoded args of each entry that has some, in the order of the file."""
         at, size = np.zeros((2, len(order.ts)), np.int64)
         for kind, table in self._tables.items():
-            places = order.of(kind)
+            places = order.places_of(kind)
             at[places], size[places] = table.args_at[order.row[places]], table.args_len[order.row[places]]
         return [self._annotated(*place) for place in zip(at.tolist(), size.tolist(), strict=True)]
 

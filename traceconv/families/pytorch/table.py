@@ -323,10 +323,10 @@ class PytorchTable(Importer):
         totals=TotalsMarks(
             calls=("calls",),
             total=("cpu_total_ns",),
-            own=("self_cpu_ns", "self_cpu_total_ns"),
+            self_time=("self_cpu_ns", "self_cpu_total_ns"),
             mean=("cpu_time_avg_ns",),
             device_total=("cuda_total_ns", "xpu_total_ns"),
-            device_own=("self_cuda_ns", "self_xpu_ns"),
+            device_self_time=("self_cuda_ns", "self_xpu_ns"),
             joined=(r"ProfilerStep#\d+", "ProfilerStep*"),
             as_slices=True,
         )

@@ -558,7 +558,7 @@ class Vtune(Importer):
     marks = FormatMarks(
         totals=TotalsMarks(
             total=("CPU Time:Total (s)",),
-            own=("CPU Time (s)", "CPU Time:Self (s)"),
+            self_time=("CPU Time (s)", "CPU Time:Self (s)"),
             unit_ns=10**9,
             nested=("level",),
         ),
