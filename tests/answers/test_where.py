@@ -37,7 +37,7 @@ def shown(condition: Condition) -> str:
         return '"' + str(text).replace('"', '""') + '"'
 
     if isinstance(condition, Not):
-        return f"not ({shown(condition.of)})"
+        return f"not ({shown(condition.condition)})"
     if isinstance(condition, Joined):
         return f" {condition.word} ".join(f"({shown(part)})" for part in condition.parts)
     name = condition.field

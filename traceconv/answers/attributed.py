@@ -85,7 +85,7 @@ def attributed(trace: Trace, kept: Parts, *, counters: bool = False) -> Trace:
     counted = counted_samples(sums, sampled, events)
     cells = of_samples(sums, counted) | calls.sums()
     for name, event in events.items():
-        cells |= {name: event.shown(sums.own), f"{name}_total": event.shown(sums.total)}
+        cells |= {name: event.shown(sums.self_sums), f"{name}_total": event.shown(sums.totals)}
     cells |= ratios_of(sums, events, cells)
     notes.append(f"{quantity(len(rows), SLICES)} got args with their samples, counts and primitives")
     notes += notes_of(sums, counted, cells, "uncertain_samples") + notes_of_events(events)
@@ -106,9 +106,9 @@ def _each(owners: Owners) -> Layers:
     is_layer = np.zeros(len(owners.table.trace.slices.ts), bool)
     is_layer[owners.rows] = True
     counts = {
-        key: Counts(one.slices, amounts=one.amounts[: len(one.slices)], unit=one.unit)
-        for key, one in counts_of(owners.table)[0].items()
-        if one.slices and not np.any(is_layer[one.slices])
+        key: Counts(of_event.slices, amounts=of_event.amounts[: len(of_event.slices)], unit=of_event.unit)
+        for key, of_event in counts_of(owners.table)[0].items()
+        if of_event.slices and not np.any(is_layer[of_event.slices])
     }
     apart = rows_of(list(counts.values()))
     segment = owners.launched_in(apart) if counts else apart
@@ -127,7 +127,7 @@ def _with_args(trace: Trace, rows: I64, cells: dict[str, list[Any]], kept: Parts
     """
     slices = trace.slices
     _, values = arg_values(trace.args, slices.args_at[rows], slices.args_len[rows], list(cells))
-    taken = {key for key, *known in zip(cells, *values, strict=True) if any(one is not ABSENT for one in known)}
+    taken = {key for key, *known in zip(cells, *values, strict=True) if any(value is not ABSENT for value in known)}
     named = {f"{key} (attributed)" if key in taken else key: column for key, column in cells.items()}
     return with_more_args(trace, rows.tolist(), _objects(named, len(rows)), kept)
 
@@ -143,10 +143,10 @@ def _objects(cells: dict[str, list[Any]], count: int) -> Iterator[bytes]:
 def _members(key: str, values: Sequence[Any]) -> list[str]:
     """Return members of JSON objects, each with a comma behind it; "" for None."""
     start, known = json.dumps(key), {None: ""}
-    for one in set(values) - {None}:  # few are different
-        rounded = round(one, _DIGITS) + 0.0 if isinstance(one, float) else one  # no -0.0
-        known[one] = f"{start}:{rounded},"
-    return [known[one] for one in values]
+    for value in set(values) - {None}:  # few are different
+        rounded = round(value, _DIGITS) + 0.0 if isinstance(value, float) else value  # no -0.0
+        known[value] = f"{start}:{rounded},"
+    return [known[value] for value in values]
 
 
 # -- call stacks ----------------------------------------------------------------------------------------------------
@@ -209,7 +209,7 @@ def _grafted(
     above = number(caller * size + parent[inner])
     of_stacks = zip((inner - 1).tolist(), above.tolist(), strict=True)
     # Not `replace`: there may be a frame for each sample.
-    grafted = [Frame((one := frames[at]).name, one.category, up, one.named) for at, up in of_stacks]
+    grafted = [Frame((frame := frames[at]).name, frame.category, up, frame.named) for at, up in of_stacks]
     return [*outermost, *grafted], number(wanted).astype(np.int32)
 
 
@@ -290,16 +290,16 @@ def stacks(costs: Costs, layer: str) -> Section:
     sampled, samples = costs.sampled, table.trace.samples
     taken = [column.name for column in (*_COLUMNS, _TREE)]
     events = events_of(sums, sampled, [], taken)
-    mine = sampled.rows[sums.during(groups)[sampled.segment]]
-    kinds, weights = samples.name[mine], samples.weight[mine]
-    counted = np.isin(mine, counted_samples(sums, sampled, events).rows)
-    amounts = [counted.astype(np.int64), *(np.where(kinds == one.number, weights, 0) for one in events.values())]
-    tree = _Tree(table.trace.frames, samples.stack[mine], amounts)
+    rows = sampled.rows[sums.during(groups)[sampled.segment]]
+    kinds, weights = samples.name[rows], samples.weight[rows]
+    counted = np.isin(rows, counted_samples(sums, sampled, events).rows)
+    amounts = [counted.astype(np.int64), *(np.where(kinds == event.number, weights, 0) for event in events.values())]
+    tree = _Tree(table.trace.frames, samples.stack[rows], amounts)
     main = 1 + list(events).index(main_event(events)) if events else 0
     main = main if np.any(amounts[main]) else 0
     shown = [columns_of(name, event)[0] for name, event in events.items()] if len(events) > 1 else []
     section = Section("stacks", (*_COLUMNS, *shown, _TREE))
-    if not len(mine):
+    if not len(rows):
         section.notes.append(f"no sample while {layer} ran" if len(samples.ts) else "no input has samples")
         return section
     everything = float(np.sum(amounts[main], dtype=np.float64))
@@ -324,19 +324,19 @@ class _Tree:
         #: Of each node its caller, what it is called, and its file.
         self._nodes = list(known)
         node = np.array([of_frame[number] for number in numbers.tolist()], np.int64)[at.reshape(-1)]
-        own = np.zeros((len(self._nodes) + 1, len(amounts)), object)
+        self_amounts = np.zeros((len(self._nodes) + 1, len(amounts)), object)
         for place, column in enumerate(amounts):
-            np.add.at(own[:, place], node, column.astype(object))
+            np.add.at(self_amounts[:, place], node, column.astype(object))
         #: The amounts of each node itself. The last row is of samples without a call stack.
-        self._own: list[list[Any]] = own.tolist()
-        self._whole = [list(row) for row in self._own]
+        self._self_amounts: list[list[Any]] = self_amounts.tolist()
+        self._whole = [list(row) for row in self._self_amounts]
         self._callees: dict[int, list[int]] = {}
         for number in range(len(self._nodes) - 1, -1, -1):  # a caller has a smaller number than what it calls
             caller = self._nodes[number][0]
             self._callees.setdefault(caller, []).append(number)
             if caller >= 0:
                 self._whole[caller] = [
-                    one + more for one, more in zip(self._whole[caller], self._whole[number], strict=True)
+                    amount + more for amount, more in zip(self._whole[caller], self._whole[number], strict=True)
                 ]
 
     @staticmethod
@@ -354,12 +354,13 @@ class _Tree:
 
         def row(depth: int, name: str, file: str, number: int) -> tuple[Cell, ...]:
             whole = self._whole[number]
-            amounts = [whole[0], self._own[number][0], whole[main] / everything, *whole[1 : 1 + events]]
+            amounts = [whole[0], self._self_amounts[number][0], whole[main] / everything, *whole[1 : 1 + events]]
             return depth, name, file, *amounts, "  " * depth + name
 
         def in_order(caller: int) -> list[int]:
             return sorted(
-                self._callees.get(caller, []), key=lambda one: (self._whole[one][main], self._whole[one][0], -one)
+                self._callees.get(caller, []),
+                key=lambda callee: (self._whole[callee][main], self._whole[callee][0], -callee),
             )
 
         rows = []
@@ -368,4 +369,4 @@ class _Tree:
             depth, number = todo.pop()
             rows.append(row(depth, *self._nodes[number][1:], number))
             todo += [(depth + 1, callee) for callee in in_order(number)]
-        return [*rows, row(0, _NO_STACK, "", -1)] if self._own[-1][0] else rows
+        return [*rows, row(0, _NO_STACK, "", -1)] if self._self_amounts[-1][0] else rows

@@ -101,7 +101,7 @@ class Timelines:
         """
         if len(pool) == 1:
             return np.full(len(times), pool[0], np.int64), np.zeros(len(times), bool)
-        at, line = _within(times, [self.runs(one) for one in pool])
+        at, line = _within(times, [*map(self.runs, pool)])
         order = np.lexsort((line, at))
         at, line = at[order], line[order]
         count = np.bincount(at, minlength=len(times))
@@ -116,8 +116,8 @@ class Timelines:
 
     def _nearest(self, pool: Sequence[int], times: I64) -> I64:
         """Return the timeline of the pool with the nearest edge, for each time."""
-        edges = [np.concatenate(self.runs(one)) for one in pool]
-        at, line = np.concatenate(edges), np.repeat(np.arange(len(pool)), [len(one) for one in edges])
+        edges = [np.concatenate(self.runs(line)) for line in pool]
+        at, line = np.concatenate(edges), np.repeat(np.arange(len(pool)), [*map(len, edges)])
         if not len(at):
             return np.zeros(len(times), np.int64)
         order = np.argsort(at, kind="stable")
@@ -244,14 +244,14 @@ def timelines(
     merged = []
     for _, on_line in grouped(line_of_track[track]):
         tracks = [
-            (np.append(BEFORE, times[on_line[one]]), np.append(NONE, inner[on_line[one]]))
-            for _, one in grouped(track[on_line])
+            (np.append(BEFORE, times[on_line[on_track]]), np.append(NONE, inner[on_line[on_track]]))
+            for _, on_track in grouped(track[on_line])
         ]
         while len(tracks) > 1:
             tracks = [_latest(slices, tracks[at : at + 2], is_innermost) for at in range(0, len(tracks), 2)]
         merged.append(tracks[0])
     starts, inside = zip(*merged, strict=True) if merged else ((np.empty(0, np.int64),), (np.empty(0, np.int64),))
-    first = np.cumsum([0, *(len(one) for one, _ in merged)])
+    first = np.cumsum([0, *(len(edges) for edges, _ in merged)])
     return Timelines(first.astype(np.int64), np.concatenate(starts), np.concatenate(inside))
 
 
@@ -265,19 +265,19 @@ def _latest(
     if len(tracks) == 1:
         return tracks[0]
     starts = distinct_values(np.concatenate((tracks[0][0], tracks[1][0])))
-    one, other = (rows[np.searchsorted(at, starts, "right") - 1] for at, rows in tracks)
-    since = [np.where(rows == NONE, BEFORE, slices.ts[rows]) for rows in (one, other)]
-    is_other = (since[1] > since[0]) | ((since[1] == since[0]) & (slices.dur[other] < slices.dur[one]))
+    left, right = (rows[np.searchsorted(at, starts, "right") - 1] for at, rows in tracks)
+    since = [np.where(rows == NONE, BEFORE, slices.ts[rows]) for rows in (left, right)]
+    is_right = (since[1] > since[0]) | ((since[1] == since[0]) & (slices.dur[right] < slices.dur[left]))
     if is_innermost is not None:
-        first, second = (is_innermost[rows] & (rows != NONE) for rows in (one, other))
-        is_other = np.where(first == second, is_other, second)
-    return starts, np.where(is_other, other, one)
+        first, second = (is_innermost[rows] & (rows != NONE) for rows in (left, right))
+        is_right = np.where(first == second, is_right, second)
+    return starts, np.where(is_right, right, left)
 
 
 def _within(times: I64, intervals: Sequence[tuple[I64, I64]]) -> tuple[I64, I64]:
     """Return all pairs of a sorted time and a set of intervals that contains it, by their numbers."""
     numbers = [expanded(np.searchsorted(times, starts), np.searchsorted(times, ends))[1] for starts, ends in intervals]
-    return np.concatenate(numbers), np.repeat(np.arange(len(numbers)), [len(one) for one in numbers])
+    return np.concatenate(numbers), np.repeat(np.arange(len(numbers)), [*map(len, numbers)])
 
 
 # -- Find the host call that launched each slice of device work ------------------------------------------------------
@@ -374,16 +374,16 @@ def _processes(launch: I64, table: SliceTable, device: I64, rows: Rows, calls: O
     by_flow = launch[rows] != NONE
     launched, by = device[by_flow], table.processes[table.trace.slices.track[launch[rows[by_flow]]]]
     launched, by = _distinct_pairs(launched, by)
-    one, first, count = np.unique(launched, return_index=True, return_counts=True)
-    result[one[count == 1]] = by[first[count == 1]]
+    devices, first, count = np.unique(launched, return_index=True, return_counts=True)
+    result[devices[count == 1]] = by[first[count == 1]]
     result[calls.process] = calls.process
     return result
 
 
-def _distinct_pairs(one: I64, other: I64) -> tuple[I64, I64]:
+def _distinct_pairs(first: I64, second: I64) -> tuple[I64, I64]:
     """Return the distinct pairs of two columns of numbers that are not negative, in ascending order."""
-    count = int(np.max(other, initial=0)) + 1
-    pairs = distinct_values(one.astype(np.int64) * count + other)
+    count = int(np.max(second, initial=0)) + 1
+    pairs = distinct_values(first.astype(np.int64) * count + second)
     return pairs // count, pairs % count
 
 
@@ -393,8 +393,8 @@ def _add_by_flows(launch: I64, table: SliceTable, pattern: str, work: Rows) -> N
     is_work = np.zeros(len(launch), bool)
     is_work[work] = True
     says = of_launches(pattern, table.trace.strings)
-    mine = (says[flows.name] | says[flows.category]) & is_work[flows.to_slice]
-    launch[flows.to_slice[mine]] = flows.from_slice[mine]
+    launching = (says[flows.name] | says[flows.category]) & is_work[flows.to_slice]
+    launch[flows.to_slice[launching]] = flows.from_slice[launching]
 
 
 def _add_by_flows_of_outputs(launch: I64, table: SliceTable, works: list[Rows]) -> None:
@@ -408,13 +408,13 @@ def _add_by_flows_of_outputs(launch: I64, table: SliceTable, works: list[Rows]) 
     unnamed = np.array([not text for text in trace.strings], bool)
     stated = np.array([track.stated for track in trace.tracks], np.int64)
     for number, (work, info) in enumerate(zip(works, trace.sources, strict=True)):
-        launching = [at for at, one in enumerate(info.stated) if one.marks.launch_flows]
+        launching = [at for at, source in enumerate(info.stated) if source.marks.launch_flows]
         if not len(work) or not launching or not len(flows.from_slice):
             continue
-        is_work, is_mine = np.zeros(len(launch), bool), np.zeros(len(launch), bool)
-        is_work[work], is_mine[table.rows_of(number)] = True, True
+        is_work, of_input = np.zeros(len(launch), bool), np.zeros(len(launch), bool)
+        is_work[work], of_input[table.rows_of(number)] = True, True
         begin, end = flows.from_slice, flows.to_slice
         inputs = stated[of_slice[end]]
-        found = unnamed[flows.name] & unnamed[flows.category] & is_work[end] & is_mine[begin] & ~is_work[begin]
+        found = unnamed[flows.name] & unnamed[flows.category] & is_work[end] & of_input[begin] & ~is_work[begin]
         found &= np.isin(inputs, launching) & (stated[of_slice[begin]] == inputs) & (launch[end] == NONE)
         launch[end[found]] = begin[found]

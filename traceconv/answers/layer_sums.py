@@ -81,19 +81,19 @@ def counts_of(table: SliceTable) -> tuple[dict[tuple[str, int], Counts], dict[in
         no_counts = others.setdefault(number, set())
         slices = [] if marks.layer else _counted(table, trace.slices, table.recorded[counted], marks, no_counts)
         for row, event, amount, unit in slices:
-            one = counts.setdefault((event, number), Counts(unit=unit))
-            one.slices.append(row)
-            one.amounts.append(amount)
+            of_event = counts.setdefault((event, number), Counts(unit=unit))
+            of_event.slices.append(row)
+            of_event.amounts.append(amount)
         categories = [at for at, text in enumerate(trace.strings) if text in marks.categories]
         instants = trace.instants
         rows = np.flatnonzero((inputs_of(trace, "instants") == number) & np.isin(instants.category, categories))
         for row, layer, amount, unit in _counted(table, instants, rows, marks, no_counts):
             name = trace.strings[instants.name[row]]
             event, layer = (name, layer) if marks.layer else (layer, name)
-            one = counts.setdefault((event, number), Counts(unit=unit))
-            one.layers.append(layer)
-            one.calls.append(row if marks.rows_are_calls else NO_CALL)
-            one.amounts.append(amount)
+            of_event = counts.setdefault((event, number), Counts(unit=unit))
+            of_event.layers.append(layer)
+            of_event.calls.append(row if marks.rows_are_calls else NO_CALL)
+            of_event.amounts.append(amount)
     return counts, others
 
 
@@ -142,7 +142,7 @@ def _is_amount(value: Any) -> bool:
 
 def rows_of(counts: Sequence[Counts]) -> Rows:
     """Return the rows of all slices that have counts, sorted."""
-    rows: Rows = np.unique(np.array([row for one in counts for row in one.slices], np.int64))
+    rows: Rows = np.unique(np.array([row for of_event in counts for row in of_event.slices], np.int64))
     return rows
 
 
@@ -219,7 +219,7 @@ class Event(NamedTuple):
     number: int | None = None
 
     def shown(self, sums: Callable[[npt.NDArray[Any]], list[Any]]) -> list[Any]:
-        """Return the sums by row, None without any count; `sums` is `Layers.own` or `Layers.total`."""
+        """Return the sums by row, None without any count; `sums` is `Layers.self_sums` or `Layers.totals`."""
         if self.counts is None:
             return sums(self.values)
         return [value if count else None for value, count in zip(sums(self.values), sums(self.counts), strict=True)]
@@ -267,14 +267,14 @@ class Layers:
         """The segment for costs outside of layers."""
         return len(self.owners.timelines.rows)
 
-    def own(self, values: npt.NDArray[Any]) -> list[Any]:
+    def self_sums(self, values: npt.NDArray[Any]) -> list[Any]:
         """Return the sums over the segments of each layer itself, and of no layer."""
         sums = np.zeros(self.groups + 1, values.dtype)
         np.add.at(sums, self.of_segment, values)
         whole: list[Any] = sums.tolist()
         return whole
 
-    def total(self, values: npt.NDArray[Any]) -> list[Any]:
+    def totals(self, values: npt.NDArray[Any]) -> list[Any]:
         """Return the sums over all segments while each layer ran, and of no layer."""
         sums = np.zeros(self.groups + 1, values.dtype)
         group, low, high = self._inside
@@ -287,10 +287,10 @@ class Layers:
     def during(self, groups: Sequence[int]) -> npt.NDArray[np.bool_]:
         """Return a mask of the segments while one of some layers ran; for no layer, of those while none ran."""
         group, low, high = self._inside
-        mine = np.isin(group, groups)
+        chosen = np.isin(group, groups)
         edges = np.zeros(len(self.of_segment) + 1, np.int64)
-        np.add.at(edges, low[mine], 1)
-        np.add.at(edges, high[mine], -1)
+        np.add.at(edges, low[chosen], 1)
+        np.add.at(edges, high[chosen], -1)
         of_none = (self.of_segment == self.groups) & (self.groups in groups)
         running: npt.NDArray[np.bool_] = (np.cumsum(edges)[:-1] > 0) | of_none
         return running
@@ -312,14 +312,14 @@ class Layers:
         return Sampled(order, segment[order], line[order], worker[order], shared[order])
 
     def placed(
-        self, track: I32, times: I64, inputs: I32
+        self, tracks: I32, times: I64, inputs: I32
     ) -> tuple[I64, I64, npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
         """Return segment and timeline of events, and whether the timeline is of another thread.
 
         The last result says at which of the latter several threads ran layers.
 
         Args:
-            track: their tracks.
+            tracks: their tracks.
             times: their times, ns.
             inputs: the inputs that they come from.
         """
@@ -327,14 +327,13 @@ class Layers:
         line = np.full(len(times), NONE, np.int64)
         worker, shared = np.zeros((2, len(times)), bool)
         pools: dict[Pool, list[I64]] = {}
-        for one, rows in grouped(track.astype(np.int64)):
+        for track, rows in grouped(tracks.astype(np.int64)):
             for source, of_input in grouped(inputs[rows].astype(np.int64)):
-                mine = rows[of_input]
-                pool, own = self.owners.pool(one, source)
-                if own and pool:
-                    line[mine] = pool[0]
+                pool, is_own = self.owners.pool(track, source)
+                if is_own and pool:
+                    line[rows[of_input]] = pool[0]
                 elif pool:
-                    pools.setdefault(pool, []).append(mine)
+                    pools.setdefault(pool, []).append(rows[of_input])
         for pool, parts in pools.items():
             rows = np.concatenate(parts)
             rows = rows[np.argsort(times[rows], kind="stable")]
@@ -353,8 +352,8 @@ class Layers:
     def _possible(self, name: int, track: int, source: int) -> list[int]:
         """Return the inputs that samples of an event on a track, which count for an input, can be from."""
         trace = self.owners.table.trace
-        known = [at for at, one in enumerate(trace.sources) if trace.strings[name] in one.sampled]
-        on_track = [one for _, one in trace.tracks[track].inputs_over_time("samples")]
+        known = [number for number, info in enumerate(trace.sources) if trace.strings[name] in info.sampled]
+        on_track = [number for _, number in trace.tracks[track].inputs_over_time("samples")]
         return known if known and source not in on_track else [source]
 
     def uncertain(self, sampled: Sampled) -> tuple[list[int], list[int]] | None:
@@ -380,17 +379,17 @@ class Layers:
             group = self.of_segment[span]
             opens = np.append(True, np.diff(group) != 0)
             starts = lines.starts[span][opens]
-            own = group[opens], starts, np.append(starts[1:], BEHIND)
-            mine = of_line.get(line, np.empty(0, np.int64))
-            of_layers = owners.rows[mine]
-            whole = self.group[mine], slices.ts[of_layers], owners.table.ends(of_layers)
+            innermost = group[opens], starts, np.append(starts[1:], BEHIND)
+            numbers = of_line.get(line, np.empty(0, np.int64))
+            of_layers = owners.rows[numbers]
+            whole = self.group[numbers], slices.ts[of_layers], owners.table.ends(of_layers)
             bounds = {kind: owners.bound(sources[kind], line) for kind in np.unique(kinds[rows]).tolist()}
             for bound in set(bounds.values()):
                 if bound is None:
                     return None
                 of_bound = np.isin(kinds[rows], [kind for kind, other in bounds.items() if other == bound])
                 times = trace.samples.ts[sampled.rows[rows[of_bound]]]
-                for which, (codes, since, until) in enumerate((own, whole)):
+                for which, (codes, since, until) in enumerate((innermost, whole)):
                     sure, counted, possible = (
                         self._within(times, codes, since + by, until - by) for by in (bound, 0, -bound)
                     )
@@ -418,18 +417,18 @@ def interval_counts(layers: Layers) -> list[Event]:
     for track, rows in grouped(counters.track.astype(np.int64)):
         if track not in wanted:
             continue
-        one = trace.tracks[track]
+        counter = trace.tracks[track]
         rows = rows[np.argsort(counters.ts[rows], kind="stable")]
         whole = bool(np.all(counters.is_integer[rows] == 1))
         counts = counters.integer[rows] if whole else counters.value[rows]
-        unit = "" if one.unit == "count" else one.unit
+        unit = "" if counter.unit == "count" else counter.unit
         if unit in UNITS_NS:
             counts, unit = _in_ns(counts, UNITS_NS[unit]), "ns"
         pool, _ = layers.owners.counted(track)
         values = _divided(layers, pool, counters.ts[rows], counts)
-        key = one.name, one.source
+        key = counter.name, counter.source
         values = events[key].values + values if key in events else values
-        events[key] = Event(one.name, (one.source,), Kind.INTERVALS, values, unit=unit)
+        events[key] = Event(counter.name, (counter.source,), Kind.INTERVALS, values, unit=unit)
     return list(events.values())
 
 
@@ -456,27 +455,30 @@ def slice_counts(layers: Layers) -> list[Event]:
     segment[lines.rows[::-1]] = np.arange(len(lines.rows))[::-1]
     segment[layers.apart.rows] = layers.nowhere + 1 + np.arange(len(layers.apart.rows))
     in_table = layers.nowhere + 1 + len(layers.apart.rows)
-    for (name, source), one in layers.counts.items():
-        counts, rows = one.values(), np.array(one.slices, np.int64)
-        own = np.zeros(len(slices.ts) + 1, counts.dtype)
-        own[rows] = counts[: len(rows)]
-        is_one = np.zeros(len(slices.ts), bool)
-        is_one[rows] = True
-        outer = nearest_above(table.nesting.parent, rows, is_one)
-        np.subtract.at(own, outer[outer != NO_PARENT], counts[: len(rows)][outer != NO_PARENT])
-        of_tables = in_table + np.arange(len(one.layers))
-        in_table += len(one.layers)
-        segments, amounts = np.concatenate([segment[rows], of_tables]), np.concatenate([own[rows], counts[len(rows) :]])
+    for (name, source), of_event in layers.counts.items():
+        counts, rows = of_event.values(), np.array(of_event.slices, np.int64)
+        self_counts = np.zeros(len(slices.ts) + 1, counts.dtype)
+        self_counts[rows] = counts[: len(rows)]
+        has_count = np.zeros(len(slices.ts), bool)
+        has_count[rows] = True
+        outer = nearest_above(table.nesting.parent, rows, has_count)
+        np.subtract.at(self_counts, outer[outer != NO_PARENT], counts[: len(rows)][outer != NO_PARENT])
+        of_tables = in_table + np.arange(len(of_event.layers))
+        in_table += len(of_event.layers)
+        segments, amounts = (
+            np.concatenate([segment[rows], of_tables]),
+            np.concatenate([self_counts[rows], counts[len(rows) :]]),
+        )
         ones = np.ones(len(segments), np.int64)
         sums, number = layers.by_segment(segments, amounts), layers.by_segment(segments, ones)
-        events.append(Event(name, (source,), Kind.SLICES, sums, number, one.unit))
+        events.append(Event(name, (source,), Kind.SLICES, sums, number, of_event.unit))
     return events
 
 
-def nearest_above(parent: I64, rows: I64, is_one: npt.NDArray[np.bool_]) -> I64:
+def nearest_above(parent: I64, rows: I64, is_marked: npt.NDArray[np.bool_]) -> I64:
     """Return the nearest marked ancestor of each row; NO_PARENT without one."""
     above = parent[rows]
-    while np.any(others := (above != NO_PARENT) & ~is_one[above]):
+    while np.any(others := (above != NO_PARENT) & ~is_marked[above]):
         above[others] = parent[above[others]]
     return above
 

@@ -142,7 +142,8 @@ def layers(costs: Costs, sort: str = "") -> Section:
     table, by = costs.table, costs.by
     section = Section("layers", (*(Column(key, key, Unit.TEXT) for key in by), *_COLUMNS))
     marks = [source.marks for source in table.trace.sources]
-    if not (costs.counts or len(table.trace.samples.ts) or any(one.primitives or one.interval_counts for one in marks)):
+    declared = any(of_input.primitives or of_input.interval_counts for of_input in marks)
+    if not (costs.counts or len(table.trace.samples.ts) or declared):
         section.notes += [NOTHING, *costs.other_notes()]
         return section
     sums, names = costs.sums, costs.names
@@ -162,7 +163,7 @@ def layers(costs: Costs, sort: str = "") -> Section:
     cells["symbols"] = _symbols(sums, sampled, events.get(counted_event(events)))
     for name, event in events.items():
         section.columns += columns_of(name, event)
-        cells |= {name: event.shown(sums.own), f"{name}_total": event.shown(sums.total)}
+        cells |= {name: event.shown(sums.self_sums), f"{name}_total": event.shown(sums.totals)}
     for name, ratios in ratios_of(sums, events, cells).items():
         title = name.replace("_total", ", total").replace("_per_1000_", " per 1000 ")
         section.columns += (Column(name, title, Unit.RATE, detail=name.endswith("_total")),)
@@ -173,7 +174,7 @@ def layers(costs: Costs, sort: str = "") -> Section:
     amounts = [cells[name] for name in (main, "samples", "self_ns", *events) if name in cells]
     # What was not counted comes behind 0.
     order = sorted(
-        range(len(rows)), key=lambda at: ([1 if one[at] is None else -one[at] for one in amounts], names[at])
+        range(len(rows)), key=lambda at: ([1 if column[at] is None else -column[at] for column in amounts], names[at])
     )
     place = place_of(sort, section.columns)
     section.rows = [rows[at] for at in order] if place is None else in_order(rows, place)
@@ -205,8 +206,8 @@ def layers_of(
     numbers = {texts_of(code): at for at, code in enumerate(used.tolist())}
     in_tables = [
         numbers.setdefault(tuple(layer if key == "name" else "" for key in by), len(numbers))
-        for one in counts.values()
-        for layer in one.layers
+        for of_event in counts.values()
+        for layer in of_event.layers
     ]
     group = np.append(group.reshape(-1), np.array(in_tables, np.int64))
     count = len(owners.rows)
@@ -224,10 +225,10 @@ def _times(sums: Layers) -> dict[str, list[Any]]:
     calls = np.zeros(sums.groups, np.int64)
     of_group = np.append(sums.group, apart.group[: len(apart.rows)])
     np.add.at(calls, of_group, 1 if table.calls is None else table.calls[rows])
-    in_tables = np.array([call for one in sums.counts.values() for call in one.calls], np.int64)
+    in_tables = np.array([call for of_event in sums.counts.values() for call in of_event.calls], np.int64)
     known, first = np.unique(in_tables, return_index=True)
     without_time = np.bincount(apart.group[len(apart.rows) :][first[known != NO_CALL]], minlength=sums.groups)
-    times = {"self_ns": np.array(sums.own(lasting)), "total_ns": np.array(sums.total(lasting))}
+    times = {"self_ns": np.array(sums.self_sums(lasting)), "total_ns": np.array(sums.totals(lasting))}
     for name, values in (("self_ns", table.nesting.self_ns), ("total_ns", table.trace.slices.dur)):
         recorded = np.where(table.timed[apart.rows], values[apart.rows], 0)
         np.add.at(times[name], apart.group[: len(apart.rows)], recorded)
@@ -249,11 +250,11 @@ def of_samples(sums: Layers, sampled: Sampled) -> dict[str, list[Any]]:
     unknown: list[int | None] = [None] * (sums.groups + 1)
     uncertain = sums.uncertain(sampled) or (unknown, unknown)
     return {
-        "samples": sums.own(count),
-        "samples_total": sums.total(count),
+        "samples": sums.self_sums(count),
+        "samples_total": sums.totals(count),
         "uncertain_samples": uncertain[0],
         "uncertain_samples_total": uncertain[1],
-        "worker_samples": sums.own(workers),
+        "worker_samples": sums.self_sums(workers),
     }
 
 
@@ -289,7 +290,7 @@ def events_of(sums: Layers, sampled: Sampled, counts: Sequence[Event], taken: Co
 def _own_name(name: str, file: str, taken: Collection[str]) -> str:
     """Return a name; if it is taken, with the file appended, and with a number if that is taken as well."""
     names = chain((name, f"{name} ({file})"), (f"{name} ({file}, {number})" for number in count(2)))
-    return next(one for one in names if one not in taken)
+    return next(candidate for candidate in names if candidate not in taken)
 
 
 def _free(event: str, taken: Collection[str]) -> str:
@@ -304,11 +305,13 @@ def main_event(events: dict[str, Event]) -> str:
     """
 
     def key(name: str) -> tuple[bool, bool, bool]:
-        one = events[name]
-        is_sampled = one.number is not None
-        return not is_sampled or one.unit != "ns", not _is_cycles(one), not is_sampled
+        event = events[name]
+        is_sampled = event.number is not None
+        return not is_sampled or event.unit != "ns", not _is_cycles(event), not is_sampled
 
-    return min((name for name, one in events.items() if one.number is not None or _is_cycles(one)), key=key, default="")
+    return min(
+        (name for name, event in events.items() if event.number is not None or _is_cycles(event)), key=key, default=""
+    )
 
 
 def _is_cycles(event: Event) -> bool:
@@ -317,7 +320,7 @@ def _is_cycles(event: Event) -> bool:
 
 def counted_event(events: dict[str, Event]) -> str:
     """Return the event whose samples are counted, the one that tells the use of the CPU; "" without samples."""
-    return main_event({name: one for name, one in events.items() if one.number is not None})
+    return main_event({name: event for name, event in events.items() if event.number is not None})
 
 
 def notes_of_events(events: dict[str, Event]) -> list[str]:
@@ -335,9 +338,9 @@ def counted_samples(sums: Layers, sampled: Sampled, events: dict[str, Event]) ->
     if main is None:
         return sampled
     numbers = [
-        one.number
-        for one in events.values()
-        if one.number is not None and (one is main or (_is_cycles(one) and _is_cycles(main)))
+        event.number
+        for event in events.values()
+        if event.number is not None and (event is main or (_is_cycles(event) and _is_cycles(main)))
     ]
     return sampled.where(np.isin(sums.owners.table.trace.samples.name[sampled.rows], numbers))
 
@@ -380,21 +383,21 @@ def ratios_of(sums: Layers, events: Mapping[str, Event], cells: dict[str, list[A
             renamed = (whole, part) != (instructions.name, event.name)
             file = sums.owners.table.trace.sources[event.sources[0]].name
             ratio = _own_name(ratio, file, {*ratios, *cells, *([ratio] if renamed else [])})
-            for end, of in (("", sums.own), ("_total", sums.total)):
+            for end, sums_of in (("", sums.self_sums), ("_total", sums.totals)):
                 ratios[ratio + end] = [
-                    scale * one / other if other and one is not None and same else None
-                    for one, other, same in zip(
-                        cells[above + end], cells[below + end], _as_many(event, instructions, of), strict=True
+                    scale * upper / lower if lower and upper is not None and same else None
+                    for upper, lower, same in zip(
+                        cells[above + end], cells[below + end], _as_many(event, instructions, sums_of), strict=True
                     )
                 ]
     return ratios
 
 
-def _as_many(one: Event, other: Event, sums: Callable[[npt.NDArray[Any]], list[Any]]) -> list[bool]:
-    """Return for each row whether two events have as many counts; `sums` is `Layers.own` or `Layers.total`."""
-    if one.counts is None or other.counts is None:
-        return [True] * len(sums(one.values))
-    return [a == b for a, b in zip(sums(one.counts), sums(other.counts), strict=True)]
+def _as_many(event: Event, other: Event, sums: Callable[[npt.NDArray[Any]], list[Any]]) -> list[bool]:
+    """Return for each row whether two events have as many counts; `sums` is `Layers.self_sums` or `Layers.totals`."""
+    if event.counts is None or other.counts is None:
+        return [True] * len(sums(event.values))
+    return [a == b for a, b in zip(sums(event.counts), sums(other.counts), strict=True)]
 
 
 def _parts_of(event: str) -> tuple[str, str]:
@@ -467,8 +470,10 @@ class Calls:
             rows = table.recorded[calls[table.recorded]]
             args = slices.args_at[rows], slices.args_len[rows]
             numbers, values = arg_values(trace.args, *args, [marks.implementation, marks.gflop, marks.size])
-            of_value = np.array([[nan if one is ABSENT else float(one) for one in known] for _, *known in values])
-            implementations = ["" if one is ABSENT else str(one) for one, *_ in values]
+            of_value = np.array(
+                [[nan if amount is ABSENT else float(amount) for amount in amounts] for _, *amounts in values]
+            )
+            implementations = ["" if value is ABSENT else str(value) for value, *_ in values]
             texts = [
                 f"{trace.strings[name]} {implementations[at]}".strip()
                 for name, at in zip(slices.name[rows].tolist(), numbers.tolist(), strict=True)
@@ -483,7 +488,7 @@ class Calls:
         """Return the columns about calls: number, time (ns), kinds and implementations for each layer."""
         sums = self._sums
         most = _most(sums.of_segment[self._segment], self._what, self._dur, self._texts, sums.groups)
-        rates = {name: self._rates(*one) for name, one in self._amounts().items()}
+        rates = {name: self._rates(*amounts) for name, amounts in self._amounts().items()}
         return self.sums() | rates | {"implementations": most}
 
     def notes(self) -> list[str]:
@@ -508,9 +513,9 @@ class Calls:
     def _rates(self, work: npt.NDArray[np.float64], known: npt.NDArray[np.bool_], scale: float) -> list[float | None]:
         """Return the known work of each layer per ns of the calls that did it, times a scale; None without any."""
         of_segment = self._sums.by_segment
-        amounts = self._sums.own(of_segment(self._segment, np.where(known, work, 0.0)))
-        times = self._sums.own(of_segment(self._segment, np.where(known, self._dur, 0)))
-        return [scale * one / ns if ns else None for one, ns in zip(amounts, times, strict=True)]
+        amounts = self._sums.self_sums(of_segment(self._segment, np.where(known, work, 0.0)))
+        times = self._sums.self_sums(of_segment(self._segment, np.where(known, self._dur, 0)))
+        return [scale * amount / ns if ns else None for amount, ns in zip(amounts, times, strict=True)]
 
     def sums(self) -> dict[str, list[Any]]:
         """Return the number of calls and their time, ns, for each layer; empty without calls."""
@@ -520,10 +525,10 @@ class Calls:
         count = sums.by_segment(self._segment, np.ones(len(self.rows), np.int64))
         lasting = sums.by_segment(self._segment, self._dur)
         return {
-            "primitives": sums.own(count),
-            "primitives_total": sums.total(count),
-            "primitives_ns": sums.own(lasting),
-            "primitives_total_ns": sums.total(lasting),
+            "primitives": sums.self_sums(count),
+            "primitives_total": sums.totals(count),
+            "primitives_ns": sums.self_sums(lasting),
+            "primitives_total_ns": sums.totals(lasting),
         }
 
     @property

@@ -70,15 +70,15 @@ class Owners:
     def _thread_above(self, track: int) -> int:
         """Return the thread of a track with slices: itself, or that of a lane or a track beside it; else NO_TRACK."""
         tracks = self.table.trace.tracks
-        own = int(self.table.row_of_track[track])
-        above = tracks[own].parent
+        candidate = int(self.table.row_of_track[track])
+        above = tracks[candidate].parent
         if (
-            tracks[own].kind is not TrackKind.THREAD
+            tracks[candidate].kind is not TrackKind.THREAD
             and above != NO_TRACK
-            and tracks[above].source != tracks[own].source
+            and tracks[above].source != tracks[candidate].source
         ):
-            own = int(above)
-        return own if tracks[own].kind is TrackKind.THREAD else NO_TRACK
+            candidate = int(above)
+        return candidate if tracks[candidate].kind is TrackKind.THREAD else NO_TRACK
 
     @cached_property
     def _lines(self) -> tuple[I64, list[int], list[set[int]]]:
@@ -187,12 +187,12 @@ class Owners:
         """Return whether another file has layers with the pid or tid of a track: under another name of the machine."""
         trace = self.table.trace
         process = int(self.table.processes[track])
-        mine, placings = (trace.tracks[process].pid, trace.tracks[track].tid), self._placings
-        own = trace.tracks[track].source
+        ids, placings = (trace.tracks[process].pid, trace.tracks[track].tid), self._placings
+        source = trace.tracks[track].source
         for at in self._lines[1]:
             thread, above = trace.tracks[at], trace.tracks[self.table.processes[at]]
-            if any(a is not None and a == b for a, b in zip(mine, (above.pid, thread.tid), strict=True)) and (
-                thread.source != own and not set(placings[thread.source]) & set(placings[own])
+            if any(a is not None and a == b for a, b in zip(ids, (above.pid, thread.tid), strict=True)) and (
+                thread.source != source and not set(placings[thread.source]) & set(placings[source])
             ):
                 return True
         return False
@@ -210,7 +210,7 @@ class Owners:
             named = above != NO_TRACK and tracks[self.table.processes[above]].kind is TrackKind.PROCESS
             return self.pool(counter, source)[0], named
         tid = whole(match["tid"])
-        threads = {self._thread_above(at) for at, one in enumerate(tracks) if one.tid == tid} - {NO_TRACK}
+        threads = {self._thread_above(at) for at, track in enumerate(tracks) if track.tid == tid} - {NO_TRACK}
         if threads:
             return self.pool(threads.pop(), source)[0] if len(threads) == 1 else (), True
         if len(self._of_process) != 1:
@@ -223,7 +223,7 @@ class Owners:
         """Return the names of a process and its threads."""
         tracks = self.table.trace.tracks
         return {tracks[process].name} | {
-            one.name for one in tracks if one.kind is TrackKind.THREAD and one.parent == process
+            track.name for track in tracks if track.kind is TrackKind.THREAD and track.parent == process
         }
 
     def launched_in(self, rows: Rows) -> I64:
@@ -235,9 +235,9 @@ class Owners:
         at = np.where(calls == NONE, rows, calls)
         line_of = self._lines[0]
         line = np.full(len(rows), NONE, np.int64)
-        for track, mine in grouped(trace.slices.track[at].astype(np.int64)):
+        for track, numbers in grouped(trace.slices.track[at].astype(np.int64)):
             thread = self._thread_above(track)
-            line[mine] = line_of[track if thread == NO_TRACK else thread]
+            line[numbers] = line_of[track if thread == NO_TRACK else thread]
         segment = np.full(len(rows), len(lines.rows), np.int64)
         known = line != NONE
         segment[known] = lines.locate(line[known], trace.slices.ts[at][known])
@@ -262,7 +262,7 @@ class Owners:
         if tracks[process].unknown:
             return lines if tracks[track].name in self._names(framework) else ()
         source = tracks[process].source
-        others = [one for one in self._busy_processes if tracks[one].source == source and tracks[one].pid]
+        others = [other for other in self._busy_processes if tracks[other].source == source and tracks[other].pid]
         return lines if tracks[framework].pid is None and others == [process] else ()
 
     @cached_property
@@ -274,7 +274,7 @@ class Owners:
             np.unique(events.track[(events.ts >= first) & (events.ts < last)]).tolist() for events in (slices, samples)
         ]
         processes = {int(self.table.processes[track]) for tracks in sampled for track in tracks}
-        return [one for one in processes if self.table.trace.tracks[one].kind is TrackKind.PROCESS]
+        return [process for process in processes if self.table.trace.tracks[process].kind is TrackKind.PROCESS]
 
     # -- how certain it is ------------------------------------------------------------------------------------------
 
@@ -295,9 +295,9 @@ class Owners:
             )
         )
 
-    def _is_related(self, one: int, other: int) -> bool:
-        steps = unshared(self._placings[one], self._placings[other])
-        return one == other or not (
+    def _is_related(self, source: int, other: int) -> bool:
+        steps = unshared(self._placings[source], self._placings[other])
+        return source == other or not (
             any(step.apart for step in steps) or len({*(step.host for step in steps)} - {""}) > 1
         )
 
@@ -307,13 +307,13 @@ class Owners:
         It is 0 within one input, but not known if that can hold several: a file that traceconv or any tool wrote.
         """
         most = 0
-        for one in sources:
-            source = self.table.trace.sources[one]
-            if one in self._lines[2][line] and (source.written or source.marks.any_tool):
+        for number in sources:
+            source = self.table.trace.sources[number]
+            if number in self._lines[2][line] and (source.written or source.marks.any_tool):
                 return None
-            for other in self._lines[2][line] - {one}:
+            for other in self._lines[2][line] - {number}:
                 total = 0
-                for step in unshared(self._placings[one], self._placings[other]):
+                for step in unshared(self._placings[number], self._placings[other]):
                     if step.bound_ns is None:
                         return None
                     total += step.bound_ns

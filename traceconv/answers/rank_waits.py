@@ -85,7 +85,7 @@ class Waits(Struct, frozen=True):
     """The waits of ranks, in the order of the records, and their collectives, in the order of their numbers.
 
     Attributes:
-        of: the records, in the order of their collectives.
+        records: the records, in the order of their collectives.
         collective: the collective of each record, a row of the columns below.
         wait: for each record the time that its rank waited for others, ns.
         late: for each record the time beyond transfer and wait, ns: its rank left late.
@@ -99,7 +99,7 @@ class Waits(Struct, frozen=True):
         comparable: whether the clocks of all its ranks are related within bounds.
     """
 
-    of: Occurrences
+    records: Occurrences
     collective: I64
     wait: I64
     late: I64
@@ -113,37 +113,39 @@ class Waits(Struct, frozen=True):
     comparable: npt.NDArray[np.bool_]
 
 
-def waits(of: Occurrences, clock: I64) -> Waits:
+def waits(records: Occurrences, clock: I64) -> Waits:
     """Return the waits of ranks, and the last rank of each collective.
 
     Args:
-        of: the records of collectives of at least two ranks each, in the order of their collectives.
+        records: the records of collectives of at least two ranks each, in the order of their collectives.
         clock: the number of the clock of each record, equal for clocks that are related within bounds; negative if the
             bound is not known.
     """
-    first = np.flatnonzero(np.diff(of.number, prepend=-1))
-    collective = np.repeat(np.arange(len(first)), np.diff(np.append(first, len(of.number))))
+    first = np.flatnonzero(np.diff(records.number, prepend=-1))
+    collective = np.repeat(np.arange(len(first)), np.diff(np.append(first, len(records.number))))
     if not len(first):
         none = np.zeros(0, np.int64)
-        return Waits(of, none, none, none, none, first, none, none, none, none, none.astype(bool), none.astype(bool))
-    duration = np.maximum(of.end - of.start, 0)
+        return Waits(
+            records, none, none, none, none, first, none, none, none, none, none.astype(bool), none.astype(bool)
+        )
+    duration = np.maximum(records.end - records.start, 0)
     transfer = np.minimum.reduceat(duration, first)
     # Sorted by start within each collective: the last one, and the last but one.
-    order = np.lexsort((of.rank, of.start, collective))
-    ends = np.append(first[1:], len(of.number)) - 1
+    order = np.lexsort((records.rank, records.start, collective))
+    ends = np.append(first[1:], len(records.number)) - 1
     last, next_one = order[ends], order[ends - 1]
     # The latest possible start of the other ranks.
-    reach = of.start + of.bound
+    reach = records.start + records.bound
     order = np.lexsort((reach, collective))
     others = reach[order[ends]][collective]
     others[order[ends]] = reach[order[ends - 1]]
     lowest = np.minimum.reduceat(clock, first)
     comparable = (lowest >= 0) & (lowest == np.maximum.reduceat(clock, first))
     rest = duration - transfer[collective]
-    possible = np.maximum(others - of.start + of.bound, 0)
+    possible = np.maximum(others - records.start + records.bound, 0)
     wait = np.where(comparable[collective], np.minimum(rest, possible), rest)
     return Waits(
-        of,
+        records,
         collective,
         wait,
         rest - wait,
@@ -151,9 +153,9 @@ def waits(of: Occurrences, clock: I64) -> Waits:
         first,
         transfer,
         last,
-        of.start[last] - of.start[next_one],
-        of.bound[last] + of.bound[next_one],
-        of.start[last] - of.bound[last] > others[last],
+        records.start[last] - records.start[next_one],
+        records.bound[last] + records.bound[next_one],
+        records.start[last] - records.bound[last] > others[last],
         comparable,
     )
 
@@ -214,12 +216,12 @@ def notes_of_merged(sources: Sequence[SourceInfo]) -> list[str]:
 
 def _in_window(matched: Matched, table: SliceTable) -> Matched:
     """Return the collectives whose first rank starts in the window, and the records without a partner in it."""
-    of = matched.occurrences
-    first = np.flatnonzero(np.diff(of.number, prepend=-1))
-    begins = np.minimum.reduceat(of.start, first) if len(first) else of.start
-    chosen = np.repeat(table.in_window(begins), np.diff(np.append(first, len(of.number))))
+    records = matched.occurrences
+    first = np.flatnonzero(np.diff(records.number, prepend=-1))
+    begins = np.minimum.reduceat(records.start, first) if len(first) else records.start
+    chosen = np.repeat(table.in_window(begins), np.diff(np.append(first, len(records.number))))
     alone = matched.unmatched.where(table.in_window(matched.unmatched.start))
-    return replace(matched, occurrences=of.where(chosen), unmatched=alone)
+    return replace(matched, occurrences=records.where(chosen), unmatched=alone)
 
 
 class _Judged(Struct, frozen=True):
@@ -235,12 +237,15 @@ class _Judged(Struct, frozen=True):
 def _judged(matched: Matched, alignment: Alignment) -> _Judged:
     from traceconv.align.devices import among_devices  # few reports need it
 
-    of, rest = among_devices(matched.occurrences, alignment.device_bounds), matched.unmatched
-    waited = waits(of, np.array(alignment.related, np.int64)[of.input])
-    parts = pairwise(np.append(waited.first, len(of.number)).tolist())
-    missing = [set(matched.terms.members[int(of.group[low])]) - set(of.rank[low:high].tolist()) for low, high in parts]
+    records, rest = among_devices(matched.occurrences, alignment.device_bounds), matched.unmatched
+    waited = waits(records, np.array(alignment.related, np.int64)[records.input])
+    parts = pairwise(np.append(waited.first, len(records.number)).tolist())
+    missing = [
+        set(matched.terms.members[int(records.group[low])]) - set(records.rank[low:high].tolist())
+        for low, high in parts
+    ]
     unknown = [_unknown(waited, number, len(lacks)) for number, lacks in enumerate(missing)]
-    inputs = frozenset(of.input.tolist()) | frozenset(rest.input.tolist())
+    inputs = frozenset(records.input.tolist()) | frozenset(rest.input.tolist())
     return _Judged(waited, missing, unknown, inputs, Counter(rest.rank.tolist()))
 
 
@@ -249,25 +254,25 @@ def _judged(matched: Matched, alignment: Alignment) -> _Judged:
 
 def _add_collectives(section: Section, judged: _Judged, matched: Matched, begin: int) -> None:
     """Add a row for each collective, the longest wait first, and a note on those without a known last rank."""
-    waited, of = judged.waited, judged.waited.of
+    waited, records = judged.waited, judged.waited.records
     kinds = {number: kind for kind, number in matched.terms.kinds.items()}
-    for number, (low, high) in enumerate(pairwise(np.append(waited.first, len(of.number)).tolist())):
+    for number, (low, high) in enumerate(pairwise(np.append(waited.first, len(records.number)).tolist())):
         last, longest = int(waited.last[number]), low + int(np.argmax(waited.wait[low:high]))
         lead, unknown, comparable = int(waited.lead[number]), judged.unknown[number], bool(waited.comparable[number])
         section.rows.append(
             (
-                kinds[int(of.kind[low])],
-                int(np.min(of.start[low:high])) - begin,
-                unknown or f"{of.rank[last]} by {format_short(lead)}",
+                kinds[int(records.kind[low])],
+                int(np.min(records.start[low:high])) - begin,
+                unknown or f"{records.rank[last]} by {format_short(lead)}",
                 int(waited.transfer[number]),
                 int(waited.wait[longest]),
-                int(of.rank[longest]) if waited.wait[longest] else None,
-                None if unknown else int(of.rank[last]),
+                int(records.rank[longest]) if waited.wait[longest] else None,
+                None if unknown else int(records.rank[last]),
                 lead if comparable else None,
                 int(waited.bound[number]) if comparable else None,
                 int(waited.total[number]),
-                shown_ranks(matched.terms.members[int(of.group[low])]),
-                int(of.seq[low]) if of.seq[low] >= 0 else None,
+                shown_ranks(matched.terms.members[int(records.group[low])]),
+                int(records.seq[low]) if records.seq[low] >= 0 else None,
                 high - low,
                 shown_ranks(judged.missing[number]),
             )
@@ -278,7 +283,7 @@ def _add_collectives(section: Section, judged: _Judged, matched: Matched, begin:
         section.notes.append(_NO_COLLECTIVE)
         return
     why = Counter(filter(None, judged.unknown))
-    section.notes += [f"{why[one]} of {len(section.rows)}: who came last is {one}" for one in sorted(why)]
+    section.notes += [f"{why[reason]} of {len(section.rows)}: who came last is {reason}" for reason in sorted(why)]
     section.notes.append(
         "transfer: the shortest duration of any rank; waited: the longest duration without it; who: of which rank"
     )
@@ -311,22 +316,22 @@ def _add_ranks(
         whole = int(waited.total.sum())
         for number in (number for number, unknown in enumerate(judged.unknown) if not unknown):
             at = int(waited.last[number])
-            rank = int(waited.of.rank[at])
+            rank = int(waited.records.rank[at])
             last[rank] += 1
             caused[rank] += int(waited.total[number] - waited.wait[at])
     for rank, inputs in sorted(by_rank.items()):
         cells: tuple[Cell, ...] = (None,) * 7
         late = None  # if no input of the rank has collectives
         if judged is not None and judged.inputs.intersection(inputs):
-            mine = judged.waited.of.rank == rank
-            late = int(judged.waited.late[mine].sum())
-            suffered = int(judged.waited.wait[mine].sum())
+            of_rank = judged.waited.records.rank == rank
+            late = int(judged.waited.late[of_rank].sum())
+            suffered = int(judged.waited.wait[of_rank].sum())
             of_whole = [part / whole if whole else None for part in (caused[rank], suffered)]
-            known = not all(judged.unknown[number] for number in judged.waited.collective[mine].tolist())
+            known = not all(judged.unknown[number] for number in judged.waited.collective[of_rank].tolist())
             blamed = (last[rank], caused[rank], of_whole[0]) if known else (None, None, None)
-            cells = (int(mine.sum()), judged.alone[rank], *blamed, suffered, of_whole[1])
-        mine = steps[np.isin(source, inputs)]
-        durations = np.sort(trace.slices.dur[mine[table.timed[mine]]]).tolist()
+            cells = (int(of_rank.sum()), judged.alone[rank], *blamed, suffered, of_whole[1])
+        timed_steps = steps[np.isin(source, inputs) & table.timed[steps]]
+        durations = np.sort(trace.slices.dur[timed_steps]).tolist()
         middle = durations[(len(durations) - 1) // 2] if durations else None
         most = durations[-1] if durations else None
         names = ", ".join(trace.sources[number].name for number in inputs)
@@ -396,11 +401,11 @@ def _add_hosts(section: Section, lines: Sequence[ReceiptLine]) -> None:
         moved = None if line.drift_ppm else line.moved_ns  # with a drift, it depends on the first event of the rank
         placed[line.host, moved, line.drift_ppm, line.bound_ns, line.verdict, line.method].append(line)
     groups = [sorted(group, key=lambda line: line.rank or 0) for group in placed.values()]
-    for one, *others in sorted(groups, key=lambda group: group[0].rank or 0):
-        own = {line.rank or 0 for line in (one, *others)}
-        files = ", ".join(dict.fromkeys(line.file for line in (one, *others)))
-        rest = (one.moved_ns, one.drift_ppm, one.bound_ns, one.verdict, one.method, files)
-        section.rows.append((one.host or None, shown_ranks(own), *rest))
+    for group in sorted(groups, key=lambda group: group[0].rank or 0):
+        first, ranks_of_host = group[0], {line.rank or 0 for line in group}
+        files = ", ".join(dict.fromkeys(line.file for line in group))
+        rest = (first.moved_ns, first.drift_ppm, first.bound_ns, first.verdict, first.method, files)
+        section.rows.append((first.host or None, shown_ranks(ranks_of_host), *rest))
     if len({line.host for line in lines}) > 1:
         section.notes += list(
             dict.fromkeys(f"{line.host or '(no host)'}: {line.method}; bound: {line.bound_text}" for line in lines)

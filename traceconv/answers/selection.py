@@ -78,7 +78,7 @@ class Comparison(Struct, frozen=True):
 class Not(Struct, frozen=True):
     """The negation of a condition."""
 
-    of: Condition
+    condition: Condition
 
 
 class Joined(Struct, frozen=True):
@@ -225,7 +225,7 @@ def parse(text: str) -> Condition:
 def absent_args(table: SliceTable, condition: Condition) -> list[str]:
     """Return the args of a condition that no recorded slice has, as the condition names them."""
     if isinstance(condition, Not):
-        return absent_args(table, condition.of)
+        return absent_args(table, condition.condition)
     if isinstance(condition, Joined):
         return list(dict.fromkeys(name for part in condition.parts for name in absent_args(table, part)))
     if not condition.field.startswith(_ARG):
@@ -242,11 +242,11 @@ def absent_args(table: SliceTable, condition: Condition) -> list[str]:
 def holds(table: SliceTable, condition: Condition) -> Mask:
     """Return a mask of the slices that a condition holds for."""
     if isinstance(condition, Not):
-        return ~holds(table, condition.of)
+        return ~holds(table, condition.condition)
     if isinstance(condition, Joined):
         masks = [holds(table, part) for part in condition.parts]
-        both: Mask = np.all(masks, axis=0) if condition.word == "and" else np.any(masks, axis=0)
-        return both
+        joined: Mask = np.all(masks, axis=0) if condition.word == "and" else np.any(masks, axis=0)
+        return joined
     sign = condition.sign
     if sign in ("!=", "!~"):
         return ~holds(table, Comparison(condition.field, sign[-1], condition.operand))
@@ -277,8 +277,8 @@ def _compared(table: SliceTable, comparison: Comparison) -> Mask:
         return _accepted(comparison, ranks)[inputs_of(trace, "slices")]
     if comparison.field == "input":
         masks = [
-            _accepted(comparison, [source.name for source in one.sources])[inputs_of(one, "slices")]
-            for one in (trace, by_stated_inputs(trace))
+            _accepted(comparison, [source.name for source in variant.sources])[inputs_of(variant, "slices")]
+            for variant in (trace, by_stated_inputs(trace))
         ]
         named: Mask = masks[0] | masks[1]
         return named
@@ -421,13 +421,13 @@ def window_of(table: SliceTable, text: str, option: str = OPTION) -> Window:
         span = table.trace.span() or (0, 0)
         ends[1] = _numbered(table, *ends)
         _refuse_one_unit(table, ends)
-        start, end = (_instant(table, one, side) if one.text else span[side] for side, one in enumerate(ends))
+        start, end = (_instant(table, edge, side) if edge.text else span[side] for side, edge in enumerate(ends))
     if end <= start:
         first, last = (format_option(instant - table.start) for instant in (start, end))
-        bare = [one.text for one in ends if _CLOCK_TIME.fullmatch(one.text) and not len(one.rows(table))]
+        bare = [edge.text for edge in ends if _CLOCK_TIME.fullmatch(edge.text) and not len(edge.rows(table))]
         problem = f"nothing lies between {first} and {last} from the start"
         if bare:
-            if all(one.text in bare for one in ends):
+            if all(edge.text in bare for edge in ends):
                 problem = f"nothing lies between {ends[0].text} ns and {ends[-1].text} ns"
             whole.fail(problem, f"{bare[-1]} has no unit, so it is ns on the clock of the trace; from the start: 1.5ms")
         whole.fail(problem)
@@ -455,10 +455,10 @@ def _numbered(table: SliceTable, first: _End, last: _End) -> _End:
 
 def _refuse_one_unit(table: SliceTable, ends: Sequence[_End]) -> None:
     """Raise UsageError if one end is a time with a unit and the other is without: they count from different zeros."""
-    times = [one for one in ends if _LIKE_A_TIME.fullmatch(one.text) and not len(one.rows(table))]
-    bare = [one for one in times if _CLOCK_TIME.fullmatch(one.text)]
+    times = [end for end in ends if _LIKE_A_TIME.fullmatch(end.text) and not len(end.rows(table))]
+    bare = [end for end in times if _CLOCK_TIME.fullmatch(end.text)]
     if len(bare) == 1 and len(times) == 2:
-        (other,) = (one for one in times if one is not bare[0])
+        (other,) = (end for end in times if end is not bare[0])
         unit = other.text.lstrip("+-.0123456789eE").strip()
         bare[0].fail(
             f"{bare[0].text!r} has no unit, but {other.text!r} has one",
@@ -552,8 +552,8 @@ def _counters(table: SliceTable, window: Window) -> Counters:
     point = (ends == values.ts) & window.holds(values.ts)  # of unknown duration: the count belongs to its time
     integer = np.array(
         [
-            value if whole else rounded(value * two, of) - rounded(value * one, of)
-            for value, one, two, of, whole in zip(
+            value if is_point else rounded(value * stop, length) - rounded(value * begin, length)
+            for value, begin, stop, length, is_point in zip(
                 *(column.tolist() for column in (values.integer, before, after, lasting, point)), strict=True
             )
         ],
@@ -565,7 +565,9 @@ def _counters(table: SliceTable, window: Window) -> Counters:
     kept = take(parts, np.flatnonzero(some))
     # A count lasts up to the next value: a zero ends the last one.
     closing = take(replace(parts, ts=until, integer=integer * 0, value=value * 0), np.flatnonzero(some & ~point))
-    joined = Counters(*(np.append(getattr(kept, one.name), getattr(closing, one.name)) for one in fields(Counters)))
+    joined = Counters(
+        *(np.append(getattr(kept, column.name), getattr(closing, column.name)) for column in fields(Counters))
+    )
     return take(joined, np.lexsort((np.arange(len(joined.ts)) < len(kept.ts), joined.ts, joined.track)))
 
 
@@ -629,10 +631,10 @@ def _window(trace: Trace, text: str) -> Window:
         return window_of(table, text, _TRIM_OPTION)
     starts, ends = [], []
     for name, events in trace.timed_tables():
-        own = np.flatnonzero(inputs_of(trace, name) == number)
-        if len(own):
-            starts.append(int(np.min(events.ts[own])))
-            ends.append(int(np.max((events.ts + events.dur if name == "slices" else events.ts)[own])))
+        rows = np.flatnonzero(inputs_of(trace, name) == number)
+        if len(rows):
+            starts.append(int(np.min(events.ts[rows])))
+            ends.append(int(np.max((events.ts + events.dur if name == "slices" else events.ts)[rows])))
     if not starts:
         raise UsageError(f"{_TRIM_OPTION} {text}: this input has no events")
     return Window(text, min(starts), max(ends) + 1, table.start)
@@ -653,11 +655,11 @@ def _count(trace: Trace, kept: dict[str, Chosen]) -> None:
     sources = {name: inputs_of(trace, name) for name in kept}
     for number, source in enumerate(trace.sources):
         of_source = {name: sources[name] == number for name in kept}
-        gone = {name: int(np.sum(mine & ~kept[name])) for name, mine in of_source.items()}
+        gone = {name: int(np.sum(mask & ~kept[name])) for name, mask in of_source.items()}
         if any(gone.values()):
             left_out = ", ".join(quantity(count, labels[name]) for name, count in gone.items() if count)
-            without = _origins(trace, {name: mine & ~kept[name] for name, mine in of_source.items()})
-            left = _origins(trace, {name: mine & kept[name] for name, mine in of_source.items()})
+            without = _origins(trace, {name: mask & ~kept[name] for name, mask in of_source.items()})
+            left = _origins(trace, {name: mask & kept[name] for name, mask in of_source.items()})
             _leave_out(source, left_out, sum(gone.values()), len(without - left))
 
 
