@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from itertools import compress
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -37,6 +38,7 @@ _MEASURES = (
 _UNKNOWN = Column("no_duration", "no duration", Unit.COUNT)
 #: A number for each slice.
 Codes = I32 | I64
+Mask = npt.NDArray[np.bool_]
 #: The keys that operations can be grouped by, besides `arg:KEY`.
 KEYS = ("name", "category", "track", "thread", "process", "rank", "input", "shape")
 _ARG = "arg:"
@@ -67,89 +69,16 @@ def operations(table: SliceTable, by: Sequence[str] = ("name",), sort: str = "")
     if not len(table.counted):
         section.notes.append("no slice is left" if len(table.recorded) else "the inputs hold no slices")
         return section
-    timed = table.counted[table.timed[table.counted]]
-    busy = table.busy_on_lanes(timed)
-    outermost = _outermost(table, codes, timed)
-    order = gathered(table.counted, stable_order([gathered(codes, table.counted)], table.trace.forget))
-    first = np.flatnonzero(np.append(True, ~like_next(order, codes)))
-    counts = np.diff(np.append(first, len(order)))
-    # Few columns are in memory at a time.
-    known = gathered(table.timed, order)
-    unknown = np.add.reduceat(~known, first, dtype=np.int64)
-    self_ns = np.add.reduceat(np.where(known, gathered(table.nesting.self_ns, order), 0), first).tolist()
-    durations = np.where(known, gathered(slices.dur, order), 0)
-    sums = np.add.reduceat(durations, first).tolist()
-    calls, timed_calls, several = counts, counts - unknown, 0
-    is_sum = np.zeros(len(first), bool)
-    if table.calls is not None:
-        calls_of = gathered(table.calls, order)
-        calls = np.add.reduceat(calls_of, first)
-        timed_calls = np.add.reduceat(np.where(known, calls_of, 0), first)
-        is_sum = np.maximum.reduceat(calls_of, first) > 1
-        several = int(np.count_nonzero(calls_of > 1))
-    is_whole, notes_on_several = np.zeros(len(first), bool), []
-    if table.several is not None:
-        means, wholes = (gathered(mask, order) for mask in table.several)
-        is_whole = np.logical_or.reduceat(wholes, first)
-        is_sum |= is_whole | np.logical_or.reduceat(means, first)
-        notes_on_several = [
-            f"{what} of several calls: {quantity(int(np.count_nonzero(mask)), SLICES)}; {unstated} of their rows are "
-            "not known"
-            for mask, what, unstated in (
-                (means, "means", "the percentiles and the maximum"),
-                (wholes, "sums", "the count, the mean, the percentiles and the maximum"),
-            )
-            if np.any(mask)
-        ]
-    total = np.add.reduceat(np.where(gathered(outermost, order), durations, 0), first).tolist()
-    durations[~known] = -1  # the first ones of a group after sorting
-    for start, count in zip(first.tolist(), counts.tolist(), strict=True):
-        durations[start : start + count].sort()
-
-    def percentile(percent: int) -> list[int]:
-        """Return the nearest-rank percentile of each group."""
-        ranks = -(-(counts - unknown) * percent // 100)
-        values: list[int] = durations[np.minimum(first + unknown + np.maximum(ranks, 1), first + counts) - 1].tolist()
-        return values
-
-    columns_of_numbers = zip(
-        calls.tolist(),
-        timed_calls.tolist(),
-        is_sum.tolist(),
-        is_whole.tolist(),
-        unknown.tolist(),
-        total,
-        self_ns,
-        sums,
-        percentile(50),
-        percentile(99),
-        percentile(100),
-        strict=True,
-    )
-    rows: list[tuple[Cell, ...]] = []
-    for code, (count, with_times, summed, unstated, without, outer, self_time, whole, *ranked) in zip(
-        codes[order[first]].tolist(), columns_of_numbers, strict=True
-    ):
-        times: tuple[Cell, ...] = (None,) * 7
-        if with_times:
-            shown = (None, None, None) if summed else ranked
-            mean = None if unstated else rounded(whole, with_times)
-            times = (outer, self_time, mean, *shown, self_time / busy if busy else None)
-        rows.append((*values(code), None if unstated else count, *times, without))
-
-    section.rows = in_order(rows, at)
-    if several:
-        section.notes.append(
-            f"count is the number of calls; {quantity(several, SLICES)} with several calls: "
-            "the percentiles and the maximum of their rows are not known"
-        )
-    section.notes += notes_on_several
-    missing = int(np.sum(unknown))
-    if missing:
+    groups = _grouped(table, codes)
+    calls, notes = _calls(table, groups)
+    rows = zip(codes[groups.order[groups.first]].tolist(), _measures(table, codes, groups, calls), strict=True)
+    section.rows = in_order([(*values(code), *cells) for code, cells in rows], at)
+    section.notes += notes
+    if np.all(groups.known):
+        section.rows = [row[:-1] for row in section.rows]
+    else:
         section.columns = columns
         section.notes += table.untimed_notes(table.counted)
-    else:
-        section.rows = [row[:-1] for row in section.rows]
     left_out = len(slices.ts) - len(table.recorded)
     if left_out:
         section.notes.append(f"left out: {quantity(left_out, SLICES)} (copies of others, or about the recording)")
@@ -160,6 +89,108 @@ def operations(table: SliceTable, by: Sequence[str] = ("name",), sort: str = "")
         "of busy: self as a share of the busy time of all tracks and lanes"
     )
     return section
+
+
+class _Groups(NamedTuple):
+    """The counted slices by group: their rows, the place of the first of each group, and whose duration is known."""
+
+    order: Rows
+    first: Rows
+    known: Mask
+
+    @property
+    def sizes(self) -> I64:
+        """The number of slices of each group."""
+        return np.diff(np.append(self.first, len(self.order)))
+
+    def sums(self, numbers: I64 | Mask) -> I64:
+        """Return the sum of each group, of numbers in this order."""
+        sums: I64 = np.add.reduceat(numbers, self.first, dtype=np.int64)
+        return sums
+
+
+def _grouped(table: SliceTable, codes: Codes) -> _Groups:
+    """Return the counted slices in groups of one code."""
+    order = gathered(table.counted, stable_order([gathered(codes, table.counted)], table.trace.forget))
+    first = np.flatnonzero(np.append(True, ~like_next(order, codes)))
+    return _Groups(order, first, gathered(table.timed, order))
+
+
+class _Calls(NamedTuple):
+    """The calls of each group.
+
+    Attributes:
+        number: the number of calls.
+        timed: that of calls with a duration.
+        is_sum: whether a slice stands for several calls.
+        is_whole: whether it does so without stating for how many.
+    """
+
+    number: I64
+    timed: I64
+    is_sum: Mask
+    is_whole: Mask
+
+
+def _calls(table: SliceTable, groups: _Groups) -> tuple[_Calls, list[str]]:
+    """Return the calls, and notes on slices of several calls."""
+    number, timed, notes = groups.sizes, groups.sums(groups.known), []
+    is_sum = is_whole = np.zeros(len(number), bool)
+    if table.calls is not None:
+        calls = gathered(table.calls, groups.order)
+        number, timed = groups.sums(calls), groups.sums(np.where(groups.known, calls, 0))
+        is_sum = np.maximum.reduceat(calls, groups.first) > 1
+        if several := int(np.count_nonzero(calls > 1)):
+            notes.append(
+                f"count is the number of calls; {quantity(several, SLICES)} with several calls: "
+                "the percentiles and the maximum of their rows are not known"
+            )
+    if table.several is not None:
+        means, wholes = (gathered(mask, groups.order) for mask in table.several)
+        is_whole = np.logical_or.reduceat(wholes, groups.first)
+        is_sum = is_sum | is_whole | np.logical_or.reduceat(means, groups.first)
+        notes += [
+            f"{what} of several calls: {quantity(int(np.count_nonzero(mask)), SLICES)}; {unstated} of their rows are "
+            "not known"
+            for mask, what, unstated in (
+                (means, "means", "the percentiles and the maximum"),
+                (wholes, "sums", "the count, the mean, the percentiles and the maximum"),
+            )
+            if np.any(mask)
+        ]
+    return _Calls(number, timed, is_sum, is_whole), notes
+
+
+def _measures(table: SliceTable, codes: Codes, groups: _Groups, calls: _Calls) -> Iterator[tuple[Cell, ...]]:
+    """Yield the cells of each group behind those of its keys."""
+    timed = table.counted[table.timed[table.counted]]
+    busy = table.busy_on_lanes(timed)
+    outermost = _outermost(table, codes, timed)
+    # Few columns are in memory at a time.
+    self_ns = groups.sums(np.where(groups.known, gathered(table.nesting.self_ns, groups.order), 0))
+    durations = np.where(groups.known, gathered(table.trace.slices.dur, groups.order), 0)
+    whole = groups.sums(durations)
+    total = groups.sums(np.where(gathered(outermost, groups.order), durations, 0))
+    ranked = _percentiles(groups, durations)
+    columns = (*calls, groups.sums(~groups.known), total, self_ns, whole, *ranked)
+    for count, with_times, is_sum, is_whole, without, outer, self_time, time, *shown in zip(
+        *(column.tolist() for column in columns), strict=True
+    ):
+        times: tuple[Cell, ...] = (None,) * 7
+        if with_times:
+            mean = None if is_whole else rounded(time, with_times)
+            times = (outer, self_time, mean, *((None,) * 3 if is_sum else shown), self_time / busy if busy else None)
+        yield (None if is_whole else count, *times, without)
+
+
+def _percentiles(groups: _Groups, durations: I64) -> list[I64]:
+    """Return the median, the 99th percentile and the maximum of each group (nearest rank), ns; sorts the durations."""
+    sizes, unknown = groups.sizes, groups.sums(~groups.known)
+    durations[~groups.known] = -1  # the first ones of a group after sorting
+    for start, size in zip(groups.first.tolist(), sizes.tolist(), strict=True):
+        durations[start : start + size].sort()
+    ranks = (np.maximum(-(-(sizes - unknown) * percent // 100), 1) for percent in (50, 99, 100))
+    return [durations[groups.first + np.minimum(unknown + rank, sizes) - 1] for rank in ranks]
 
 
 def without_values(by: Sequence[str], rows: Sequence[tuple[Cell, ...]]) -> list[str]:
@@ -200,7 +231,7 @@ def rounded(whole: int, count: int) -> int:
     return quotient + (2 * rest > count or (2 * rest == count and quotient % 2 == 1))
 
 
-def _outermost(table: SliceTable, codes: Codes, timed: Rows) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+def _outermost(table: SliceTable, codes: Codes, timed: Rows) -> Mask:
     """Return a mask of the slices that are inside no other one of `timed` of the same group."""
     parent = table.nesting.parent
     counted = np.zeros(len(codes), bool)
@@ -414,7 +445,7 @@ def step_pattern(pattern: str) -> UserPattern:
         raise UsageError(f"--step-name {pattern!r}: {error}") from None
 
 
-def marked(table: SliceTable) -> npt.NDArray[np.bool_]:
+def marked(table: SliceTable) -> Mask:
     """Return a mask of the slices that the formats declare as steps, by their names or by an arg on a host."""
     trace, slices = table.trace, table.trace.slices
     is_step = np.zeros(len(slices.ts), bool)
