@@ -325,9 +325,9 @@ MUTANTS: Sequence[Mutant] = (
     Mutant("align.devices:skews_of", lambda _original, inputs: [{} for _ in inputs.traces], aligned("device-skew")),
     Mutant("align.devices:allowed_for", second, aligned("device-skew")),
     Mutant("align.devices:with_device_bounds", first, ("tests/answers/test_ranks.py",)),
-    Mutant("align.rank_checks:check_of_ranks", empty, aligned("rank-ahead")),
-    Mutant("align.rank_checks:_contradictions", empty, aligned("rank-ahead")),
-    Mutant("align.rank_checks:_hint", given("leave it"), aligned("rank-ahead")),
+    Mutant("align.collectives:check_of_ranks", empty, aligned("rank-ahead")),
+    Mutant("align.collectives:_contradictions", empty, aligned("rank-ahead")),
+    Mutant("align.collectives:_hint", given("leave it"), aligned("rank-ahead")),
     # align: checks, warnings, receipts
     Mutant("align.containment:with_others_apart", second, aligned("two-processes")),
     Mutant("align.containment:_of_others", nothing, aligned("two-processes")),

@@ -18,8 +18,8 @@ import numpy as np
 from traceconv.align.constraints import Anchor, EventPoint, Point
 from traceconv.align.domains import ClockWarning, Key, is_definition, main_clock, spans
 from traceconv.align.geometry import line_through
-from traceconv.align.wording import listed
 from traceconv.errors import InconsistentClocks, UsageError
+from traceconv.io.shown import listed
 from traceconv.model.clocks import (
     FREE_DRIFT,
     MOST_UNSTATED_NS,

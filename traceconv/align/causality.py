@@ -4,7 +4,7 @@
   starts. Both ends are mostly on one clock, so that a flow backwards in time is a fault of the recording.
 - Launches in one file and kernels in another one, with the same correlation ids: the same holds.
 - Matched slices of two files: the work of a library lies inside the call of the framework around it.
-- Ranks of a job: none leaves a collective before all have entered it (`ranks`).
+- Ranks of a job: none leaves a collective before all have entered it (`collectives`).
 - Calls of a library: each lies in an operator of its framework (`containment`).
 
 All but the flows check the alignment: pairs that break a rule by more than the bounds of the clocks contradict it, and
@@ -25,9 +25,8 @@ import numpy as np
 from msgspec.structs import replace
 
 from traceconv.align.checks import Breaches, Causality, Check, Contradiction, Limit, Rule, place_of
-from traceconv.align.constraints import NameMap
+from traceconv.align.constraints import NameMap, place_it
 from traceconv.align.domains import Key, clocks_of_tracks, on_trace_time
-from traceconv.align.wording import place_it
 from traceconv.errors import InconsistentClocks, UnverifiedAlignment
 from traceconv.model.clocks import UNSTATED_BOUND_NS, ClockMap, Verdict
 from traceconv.model.columns import I64
@@ -57,7 +56,7 @@ def causality(traces: Sequence[Trace], alignment: Alignment, names: NameMap | No
     matched = None
     if sum(trace.collectives is not None for trace in traces) > 1:
         from traceconv.align.collective_matching import match_collectives  # few merges need it
-        from traceconv.align.rank_checks import check_of_ranks
+        from traceconv.align.collectives import check_of_ranks
 
         matched = match_collectives(traces, alignment)
         checks += check_of_ranks(traces, alignment, matched) if not matched.is_empty else []

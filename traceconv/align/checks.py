@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 
-from traceconv.align.wording import counted, listed
+from traceconv.io.shown import counted, listed
 from traceconv.model.clocks import Verdict, worse
 from traceconv.model.numbers import format_short, format_time
 from traceconv.model.trace import Trace

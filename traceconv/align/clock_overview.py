@@ -13,8 +13,8 @@ from traceconv.align.domains import Key, spans, timed_clocks, zone_option
 from traceconv.align.inputs import ClockInput, HostsApart, Inputs, gathered
 from traceconv.align.placement import one_machine_advice
 from traceconv.align.statements import moved_by_user
-from traceconv.align.wording import quoted
 from traceconv.families.registry import importer_class
+from traceconv.io.shown import quoted
 from traceconv.model.clocks import REALTIME, ClockDomain, ClockMap, Run, Zero
 from traceconv.model.trace import Trace
 

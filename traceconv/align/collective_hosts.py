@@ -27,6 +27,7 @@ from traceconv.align.collectives import (
     one_sided_collectives,
     recorded_collectives,
 )
+from traceconv.align.constraints import KEEP_CLOCKS
 from traceconv.align.domains import called
 from traceconv.align.host_clocks import (
     NO_TIME,
@@ -40,8 +41,8 @@ from traceconv.align.host_clocks import (
     map_of_host,
 )
 from traceconv.align.inputs import ClockInput, HostsApart, Inputs
-from traceconv.align.wording import KEEP_CLOCKS, counted, listed
 from traceconv.errors import AlignmentError, AmbiguousAlignment, InconsistentClocks, UnverifiedAlignment
+from traceconv.io.shown import counted, listed
 from traceconv.model.clocks import HOSTS_DRIFT, IN_STEP, ClockDomain, ClockMap, Provenance, Step, Verdict
 from traceconv.model.columns import I64
 from traceconv.model.numbers import format_short

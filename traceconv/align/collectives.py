@@ -5,33 +5,50 @@ broadcast, a reduction to one rank, or a message, only one side waits. These are
 only where the waiting side is known.
 
 The cost is linear in the records, however many ranks there are: of each collective only the first exit and the last
-entry are compared.
+entry are compared. A check shows whether the collectives are possible as drawn, and which clocks are wrong if not.
 """
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Hashable, Mapping, Sequence, Set
+from collections.abc import Hashable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, fields, replace
 from itertools import compress, count
+from operator import attrgetter
+from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import structs
 
+from traceconv.align.checks import Breaches, Check, Contradiction, Rule
+from traceconv.align.constraints import KEEP_CLOCKS
 from traceconv.align.devices import NOTHING_KNOWN, DeviceSkew
 from traceconv.align.domains import clocks_of_tracks, on_trace_time
+from traceconv.align.host_clocks import Ends, ends_of_two
+from traceconv.io.shown import listed
 from traceconv.model.args import durations_recorded
-from traceconv.model.clocks import NO_BOUND_NS, UNSTATED_BOUND_NS, ClockMap
+from traceconv.model.clocks import HOSTS_DRIFT, NO_BOUND_NS, UNSTATED_BOUND_NS, ClockMap, Verdict
 from traceconv.model.columns import I64
+from traceconv.model.numbers import format_option, format_short, format_uncertainty
 from traceconv.model.stated_collectives import MESSAGES, Group, GroupStated, Side, stated_collectives
 from traceconv.model.trace import Trace
 from traceconv.model.track_table import processes
 
 if TYPE_CHECKING:
+    from traceconv.align import Alignment
+    from traceconv.align.collective_matching import Matched, Odd
     from traceconv.align.inputs import Skews
 
 Mask = npt.NDArray[np.bool_]
+#: A proposed offset is the roundest of at most this many that make all collectives possible.
+_MOST_STEPS = 20
+#: Of two inputs that contradict each other, the wrong one is found by comparison with at most this many others. Not
+#: tuned.
+_MOST_ASKED = 16
+#: An offset that leaves collectives impossible is proposed if what remains is this many times less. Not tuned.
+_HELPS = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -327,3 +344,280 @@ def of_several_ranks(occurrences: Occurrences) -> Occurrences:
     """Return the collectives with records of more than one rank, renumbered."""
     kept = occurrences.where(np.bincount(occurrences.number)[occurrences.number] > 1)
     return replace(kept, number=_runs(kept.number))
+
+
+# -- checks ------------------------------------------------------------------------------------------------------------
+
+
+def check_of_ranks(traces: Sequence[Trace], alignment: Alignment, matched: Matched) -> list[Check]:
+    """Return a check of all collectives that inputs of several ranks recorded."""
+    seen = matched.checked
+    inputs = np.unique(seen.input).tolist() or [index for index, trace in enumerate(traces) if trace.collectives]
+    files = tuple(dict.fromkeys(traces[index].sources[0].name for index in inputs))
+    ranks = tuple(np.unique(seen.rank).tolist()) or matched.ranks
+    related = Hosts(alignment)
+    wrong = related.impossible(seen)
+    after = Breaches(0, 0)
+    # these first: they may be the reason why hosts are not placed
+    found = [_of_odd(traces, related, odd) for odd in matched.odd]
+    if wrong:
+        count = len(np.unique(np.concatenate([impossible.numbers for impossible in wrong])))
+        worst = max(wrong, key=attrgetter("worst_ns"))
+        after = Breaches(count, worst.worst_ns, _place(traces, worst))
+        found += _contradictions(traces, related, seen)
+    alone, contradictions = matched.alone, tuple(found)
+    return [Check(Rule.COLLECTIVE, files, seen.count, after, ranks=ranks, alone=alone, contradictions=contradictions)]
+
+
+def _place(traces: Sequence[Trace], wrong: Impossible) -> str:
+    """Return the worst collective in words: the positions of its first exit and its last entry."""
+    seen, rows = wrong.records, (wrong.early[0], wrong.late[0])
+    sides = [(traces[seen.input[row]], int(seen.row[row]), int(seen.rank[row])) for row in rows]
+    (early, row, left), (_, _, entered) = sides
+    name = early.strings[early.slices.name[row]].partition("(")[0]
+    there = [trace.place_of_slice(at) for trace, at, _ in sides]
+    return f"rank {left} left {name!r} before rank {entered} entered it: {there[0]}, {there[1]}"
+
+
+class Hosts:
+    """The inputs whose clocks are related within their bounds: those of one host, and placed hosts.
+
+    Attributes:
+        names: for each input the host that it is placed with by a wall clock that is assumed to be right; "" for none.
+        users: for each input whether the user placed it.
+        moved: for each input by how much it is drawn later than its file states, ns; None if that is not known.
+        by_hand: for each input whether the user alone placed it: then the times as drawn are checked, whatever room
+            the option leaves.
+    """
+
+    def __init__(self, alignment: Alignment) -> None:
+        self.names = alignment.apart
+        maps = [list(maps_of.values()) for maps_of in alignment.maps]
+        self.users = np.array([any(clock_map.by_user for clock_map in maps_of) for maps_of in maps], bool)
+        estimated = np.array([any(clock_map.estimated for clock_map in maps_of) for maps_of in maps], bool)
+        self.by_hand = self.users & ~estimated
+        self._host = np.array([self.names.index(host) for host in self.names], np.int64)
+        self.moved = [lines[0].moved_ns if lines else None for lines in alignment.lines]
+
+    def impossible(self, records: Occurrences) -> list[Impossible]:
+        """Return the impossible collectives within each host, then those between hosts; empty sets are left out."""
+        host = self._host[records.input]
+        drawn = np.minimum(records.bound, UNSTATED_BOUND_NS)
+        records = replace(records, bound=np.where(self.by_hand[records.input], drawn, records.bound))
+        within = [records.where(host == number).impossible() for number in np.unique(host).tolist()]
+        # Two hosts have no known bound: errors beyond those of the two profilers are reported.
+        between = replace(records, bound=records.bound // 2).impossible()
+        between = between.where(host[between.early] != host[between.late])
+        return [wrong for wrong in (*within, between) if wrong.count]
+
+    def units(self, impossible: Sequence[Impossible]) -> I64:
+        """Return for each input a number, equal for those that move together: of a host without contradictions."""
+        units, hosts = np.arange(len(self._host)), self._host
+        ends = [hosts[wrong.records.input[[wrong.early[0], wrong.late[0]]]] for wrong in impossible]
+        torn = {left for left, entered in ends if left == entered}
+        for host in np.unique(hosts).tolist():
+            if host not in torn:
+                units[hosts == host] = np.flatnonzero(hosts == host)[0]
+        return units
+
+    def are_apart(self, index: int, other: int) -> bool:
+        """Return whether two inputs have wall clocks of different hosts."""
+        return self.names[index] != self.names[other]
+
+
+def _contradictions(traces: Sequence[Trace], related: Hosts, records: Occurrences) -> Iterator[Contradiction]:
+    """Yield the contradictions from impossible collectives: against clocks of one host, of two hosts, or of the user.
+
+    Clocks of one host, and clocks that are related within a bound, are wrong then. For two hosts, the assumption is
+    wrong that they agree. All have the same hint.
+    """
+    free = records.where(~related.users[records.input])
+    impossible = related.impossible(free)
+    hint = _hint(traces, related, free, impossible) if impossible else None
+    for wrong in impossible:
+        first, second = _inputs(wrong, free)
+        if related.are_apart(first, second):
+            doubted = {related.names[index] for index in (first, second)} - {""}
+            last = second if related.names[second] else first
+            inputs = [index for index, host in enumerate(related.names) if host in doubted and index != last]
+            yield _contradiction(traces, wrong, records, Verdict.UNVERIFIED, (*inputs, last), hint, hosts=True)
+        else:
+            yield _contradiction(traces, wrong, records, Verdict.INCONSISTENT, (first, second), hint)
+    for wrong in related.impossible(records):
+        placed = tuple(index for index in _inputs(wrong, records) if related.users[index])
+        if placed:
+            yield _contradiction(traces, wrong, records, Verdict.ASSUMED, placed)
+
+
+def _of_odd(traces: Sequence[Trace], related: Hosts, odd: Odd) -> Contradiction:
+    """Return the contradiction for two ranks with equal sequences that fit in no way.
+
+    Either records are missing, so that nothing is known of the clocks, or a clock was set. If a single step explains
+    all, the clock was set. Clocks of two hosts are doubted in both cases.
+    """
+    pair = _inputs(odd.wrong, odd.wrong.records)
+    placed = tuple(index for index in pair if related.users[index])
+    why, doubted = "no offset makes all of them possible: a clock was set in between", related.are_apart(*pair)
+    if odd.set_by_ns is not None:
+        why, doubted = f"one clock was set in between, by about {format_short(odd.set_by_ns)}", True
+    verdict = Verdict.UNVERIFIED if doubted and not placed else Verdict.ASSUMED
+    hint = _hint(traces, related, odd.wrong.records, [odd.wrong])
+    contradiction = _contradiction(traces, odd.wrong, odd.wrong.records, verdict, placed or pair, hint)
+    return structs.replace(contradiction, text=f"{contradiction.text}: {why}, or records are missing")
+
+
+def _inputs(wrong: Impossible, records: Occurrences) -> tuple[int, int]:
+    """Return the two inputs that contradict each other most; the one that also contradicts more others comes last."""
+    first, second = sorted(int(wrong.records.input[row]) for row in (wrong.early[0], wrong.late[0]))
+    return _by_blame(records, first, second)
+
+
+def _by_blame(records: Occurrences, first: int, second: int) -> tuple[int, int]:
+    """Return two inputs, the one that contradicts more of the others last; else as they are."""
+    others = np.setdiff1d(records.input, (first, second))[:_MOST_ASKED].tolist()
+    against = [
+        sum(records.where(np.isin(records.input, (side, third))).impossible().count > 0 for third in others)
+        for side in (first, second)
+    ]
+    return (second, first) if against[0] > against[1] else (first, second)
+
+
+def _contradiction(
+    traces: Sequence[Trace],
+    wrong: Impossible,
+    records: Occurrences,
+    verdict: Verdict,
+    inputs: tuple[int, ...],
+    hint: str | None = None,
+    *,
+    hosts: bool = False,
+) -> Contradiction:
+    """Return the contradiction, which names the last of `inputs`."""
+    first, second = _inputs(wrong, records)
+    names = [trace.sources[0].name for trace in traces]
+    other = names[first if inputs[-1] == second else second]
+    clocks = f"the wall clocks of its host and of {other}, taken as equal"
+    clocks = clocks if hosts else f"its clock and that of {other}"
+    text = (
+        f"by {clocks}, {wrong.count} of {wrong.records.count} collectives are impossible, by up to "
+        f"{format_short(wrong.worst_ns)} ({_place(traces, wrong)})"
+    )
+    return Contradiction(verdict, inputs, names[inputs[-1]], text, hint or KEEP_CLOCKS)
+
+
+def _hint(traces: Sequence[Trace], related: Hosts, records: Occurrences, impossible: Sequence[Impossible]) -> str:
+    """Return the hint for inputs that contradict each other, with all offsets that are needed, if these help."""
+    worst = max(impossible, key=attrgetter("worst_ns"))
+    pair = _inputs(worst, records)
+    first, _ = _by_blame(records, int(np.min(records.input)), pair[0])
+    unit = related.units(impossible)
+    moves = _moves(records, unit, int(unit[first]))
+    options = [
+        f"--offset {quote(traces[index].sources[0].name)}={format_option(moves[number][0] + moved)}~"
+        f"{format_uncertainty(moves[number][1])}"
+        for index, number in enumerate(unit.tolist())
+        if number in moves and (moved := related.moved[index]) is not None
+    ]
+    if not options:
+        return KEEP_CLOCKS
+    by = np.array([moves.get(number, (0, 0))[0] for number in unit.tolist()], np.int64)[records.input]
+    then = replace(records, start=records.start + by, end=records.end + by, bound=records.bound // 2)
+    rest, shown = then.impossible(), _ends_of(records, pair)
+    if not rest.count and shown not in (Ends.OF_ONE_JOB, Ends.FEW):
+        return KEEP_CLOCKS
+    doubt = "the ends of these collectives do not show one job; if they are of one, "
+    doubt = "" if shown is Ends.OF_ONE_JOB else doubt
+    left = "all these collectives are possible"
+    if rest.count:
+        left = (
+            f"{rest.count} of {records.count} collectives remain impossible, by up to {format_short(rest.worst_ns)} "
+            f"instead of {format_short(worst.worst_ns)}"
+        )
+    return f"{doubt}with {listed(options, ' ')} {left}; {KEEP_CLOCKS}"
+
+
+def _ends_of(records: Occurrences, pair: tuple[int, int]) -> Ends:
+    """Return what the ends of the common collectives of two inputs show, in which all wait for all."""
+    seen, other = (records.where((records.input == index) & (records.side == Side.BOTH)) for index in pair)
+    _, rows, partners = np.intersect1d(seen.number, other.number, return_indices=True)
+    rows, partners = (found[np.argsort(seen.end[rows], kind="stable")] for found in (rows, partners))
+    kinds = np.unique(np.stack((seen.group[rows], seen.what[rows])), axis=1, return_inverse=True)[1].reshape(-1)
+    return ends_of_two(seen.end[rows], other.end[partners], kinds.astype(np.int64)).shown
+
+
+def _moves(records: Occurrences, unit: I64, first: int) -> dict[int, tuple[int, int]]:
+    """Return by how much to move units so that their collectives become possible, and how wrong that may be, ns.
+
+    The times of devices are moved as they are drawn. How wrong that is contains what is open of the clocks of devices.
+    """
+    unit_of = unit[records.input]
+    placed = _Placed(int(np.max(records.number)) + 1)
+    placed.add(records.where(unit_of == first), 0)
+    moves: dict[int, tuple[int, int]] = {}
+    rest = [number for number in np.unique(unit_of).tolist() if number != first]
+    for may_move in (False, True):  # first those that can stay
+        before: list[int] = []
+        while rest != before:  # one that has its place may relate others
+            before, rest = rest, []
+            for number in before:
+                moving = records.where(unit_of == number)
+                move, within = placed.move_of(moving)
+                if move is None or (move and not may_move):
+                    rest.append(number)
+                    continue
+                placed.add(moving, move)
+                if move:
+                    moves[number] = move, within + max((more for _, more in moves.values()), default=0)
+    return moves
+
+
+class _Placed:
+    """The units of inputs that have their place, by what their collectives allow others."""
+
+    def __init__(self, collectives: int) -> None:
+        self.entered = np.full((2, collectives), -NO_BOUND_NS)
+        self.left = np.full((2, collectives), NO_BOUND_NS)
+
+    def add(self, records: Occurrences, move: int) -> None:
+        """Add the records of a unit that is moved by so many ns."""
+        enters, leaves = records.side != Side.END, records.side != Side.START
+        for row, (entered, left) in enumerate(_drawn_and_certain(records)):
+            np.maximum.at(self.entered[row], records.number[enters], entered[enters] + move)
+            np.minimum.at(self.left[row], records.number[leaves], left[leaves] + move)
+
+    def move_of(self, records: Occurrences) -> tuple[int | None, int]:
+        """Return by how much to move the records of a unit, and how wrong that may be, ns."""
+        (least, most), certain = self._limits(records)
+        ends = least > -NO_BOUND_NS // 2, most < NO_BOUND_NS // 2
+        if least <= 0 <= most:
+            return (0 if any(ends) else None), 0
+        helps = (least - most) * _HELPS < max(least, -most)
+        if not all(ends) or not helps:
+            return None, 0
+        move = _short(*sorted((least, most)))
+        drift = round(HOSTS_DRIFT * int(np.max(records.end) - np.min(records.start)))
+        return move, max(abs(move - limit) for limit in (least, most, *certain)) + drift
+
+    def _limits(self, records: Occurrences) -> Iterator[tuple[int, int]]:
+        """Yield by how much a unit must be moved at least, and may be at most, ns: as drawn, then as is certain."""
+        enters, leaves = records.side != Side.END, records.side != Side.START
+        for row, (entered, left) in enumerate(_drawn_and_certain(records)):
+            after = (self.entered[row][records.number] - left)[leaves]
+            before = (self.left[row][records.number] - entered)[enters]
+            yield int(np.max(after, initial=-NO_BOUND_NS)), int(np.min(before, initial=NO_BOUND_NS))
+
+
+def _drawn_and_certain(records: Occurrences) -> tuple[tuple[I64, I64], tuple[I64, I64]]:
+    """Return the earliest entries and latest exits (ns): as drawn, by half of the bounds, then as is certain."""
+    half = records.bound // 2
+    entered, left = records.start + records.least - records.bound, records.end + records.most + records.bound
+    return (records.start - half, records.end + half), (entered, left)
+
+
+def _short(least: int, most: int) -> int:
+    """Return a time between two others (ns), near their middle, with few digits."""
+    middle, step = (least + most) // 2, 1
+    while most - least > _MOST_STEPS * step:
+        step *= 10
+    short = (middle + step // 2) // step * step
+    return short if least <= short <= most else middle

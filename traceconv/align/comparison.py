@@ -30,8 +30,8 @@ from traceconv.align.inputs import (
 )
 from traceconv.align.launches import early_work, host_and_device
 from traceconv.align.placement import local_time_of, zone_behind, zone_text
-from traceconv.align.wording import listed
 from traceconv.errors import InconsistentClocks
+from traceconv.io.shown import listed
 from traceconv.model.clocks import DRIFT_UNIT, HOSTS_DRIFT, ONE_HOST_DRIFT, ClockDomain, ClockGraph, ClockMap, Verdict
 from traceconv.model.numbers import earlier_or_later, format_option, format_short, format_time, format_uncertainty
 from traceconv.model.source_info import Layer

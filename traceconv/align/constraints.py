@@ -12,14 +12,17 @@ from datetime import date
 from decimal import Decimal
 from fnmatch import translate
 from functools import cached_property
+from shlex import quote
 
 from msgspec import Struct
 
-from traceconv.align.wording import listed
 from traceconv.errors import UsageError, refuse_single_texts
+from traceconv.io.shown import listed
 from traceconv.model.clocks import DRIFT_UNIT, machine_name
 from traceconv.model.numbers import parse_duration, step_of
 
+#: The hint for clocks that contradict each other.
+KEEP_CLOCKS = "--on-ambiguous best keeps all clocks, and marks them"
 #: More than the drift of any clock, and within the range of a map.
 _MOST_PPM = 900
 _NUMBERED = re.compile(r"(.+) \(([2-9]|[1-9]\d{1,6})\)")
@@ -36,6 +39,11 @@ _FORMS = {
     "--tz": "FILE=+HH:MM",
     "--date": "FILE=YYYY-MM-DD",
 }
+
+
+def place_it(file: str) -> str:
+    """Return the hint for a file whose clock contradicts its events."""
+    return f"place it by --anchor or --offset {quote(file)}=TIME; --on-ambiguous best leaves it here and marks it"
 
 
 class ClockKind(enum.StrEnum):

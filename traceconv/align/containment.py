@@ -24,7 +24,7 @@ import numpy as np
 from msgspec import structs
 
 from traceconv.align.checks import Breaches, Check, Contradiction, Limit, Rule, place_of
-from traceconv.align.constraints import NameMap
+from traceconv.align.constraints import KEEP_CLOCKS, NameMap, place_it
 from traceconv.align.estimate import Array, Events, Method, some_of, stated_outer
 from traceconv.align.features import nest_of, shared_work
 from traceconv.align.geometry import F64, spread_of
@@ -41,7 +41,7 @@ from traceconv.align.matching import (
     most_fitting,
     sticking_out,
 )
-from traceconv.align.wording import KEEP_CLOCKS, listed, place_it
+from traceconv.io.shown import listed
 from traceconv.model.clocks import ClockMap, Verdict
 from traceconv.model.columns import I64
 from traceconv.model.numbers import earlier_or_later

@@ -24,8 +24,8 @@ from traceconv.align.domains import Key, Warnings
 from traceconv.align.estimate import PairEstimate
 from traceconv.align.geometry import F64, Flags
 from traceconv.align.inputs import ClockInput, Inputs, Placed, Policy, beside, not_aligned, related_maps, taken_as_best
-from traceconv.align.wording import listed, quoted
 from traceconv.errors import AmbiguousAlignment, InconsistentClocks
+from traceconv.io.shown import listed, quoted
 from traceconv.model.clocks import DRIFT_UNIT, UNSTATED_BOUND_NS, ClockDomain, ClockGraph, ClockMap, Verdict
 from traceconv.model.numbers import format_time
 

@@ -13,8 +13,8 @@ import numpy as np
 from msgspec import Struct
 
 from traceconv.align.constraints import ClockConstraint, ClockKind, Constraints
-from traceconv.align.wording import listed
 from traceconv.errors import InconsistentClocks, UsageError
+from traceconv.io.shown import listed
 from traceconv.model.clocks import (
     BOOTTIME,
     MONOTONIC,

@@ -38,7 +38,7 @@ from traceconv.align.inputs import (
     same_recording,
     taken_as_best,
 )
-from traceconv.align.wording import listed
+from traceconv.io.shown import listed
 from traceconv.model.args import AnyArgs, with_more_args
 from traceconv.model.clocks import ClockMap, Provenance, Run, Step, Verdict
 from traceconv.model.columns import I32, I64

@@ -28,7 +28,7 @@ import numpy as np
 from traceconv.align.estimate import OTHER_RUN, Array, Estimate, Events, Method, Residuals, Rival, insufficient
 from traceconv.align.geometry import F64, spread_of
 from traceconv.align.iterations import correlation_of_deviations, log_durations, period_of
-from traceconv.align.wording import counted
+from traceconv.io.shown import counted
 from traceconv.model.clocks import Verdict
 from traceconv.model.numbers import format_short
 

@@ -20,9 +20,10 @@ import numpy.typing as npt
 from traceconv.align.domains import Key
 from traceconv.align.geometry import F64, Chain, Line, Region
 from traceconv.align.inputs import ClockInput
-from traceconv.align.wording import moves
+from traceconv.io.shown import listed
 from traceconv.model.clocks import DRIFT_UNIT, FREE_DRIFT, Bend, ClockMap, Provenance, Step, Verdict
 from traceconv.model.columns import I32
+from traceconv.model.numbers import earlier_or_later
 
 Array = npt.NDArray[Any]
 MOST_RIVALS = 10  # The most rivals that an estimate lists.
@@ -356,7 +357,8 @@ class PairEstimate:
         rivals = self.rival_moves(moved)[:_MOST_NAMED]
         if not rivals:
             return self.estimate.reason
-        return f"{self.estimate.reason}; other offsets of {moved.name}, relative to the best one: {moves(rivals)}"
+        moves = listed(map(earlier_or_later, rivals))
+        return f"{self.estimate.reason}; other offsets of {moved.name}, relative to the best one: {moves}"
 
 
 #: Compares two clocks, the first one as clock x. The map is what is known from the first to the second.

@@ -28,7 +28,7 @@ import numpy as np
 from msgspec import Struct
 
 from traceconv.align.domains import Basis, Machine, clocks_of_tracks
-from traceconv.align.wording import listed
+from traceconv.io.shown import listed
 from traceconv.model.clocks import ClockMap, Run
 from traceconv.model.columns import I64, occurring
 from traceconv.model.numbers import EVER, FOREVER

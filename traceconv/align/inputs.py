@@ -33,8 +33,8 @@ from traceconv.align.statements import (
     warnings_of_set_clocks,
     with_readings_of_set_clocks,
 )
-from traceconv.align.wording import counted
 from traceconv.errors import UsageError
+from traceconv.io.shown import counted
 from traceconv.model.clocks import (
     REALTIME,
     SINCE_BOOT,

@@ -12,8 +12,8 @@ from msgspec import Struct
 from traceconv.align.constraints import ClockConstraint, ClockKind, Constraints
 from traceconv.align.domains import UNNAMED, Key, against_clock, spans, zone_option
 from traceconv.align.inputs import ClockInput, Inputs, Maps, Placed, Policy, is_related
-from traceconv.align.wording import listed, quoted
 from traceconv.errors import InconsistentClocks, UnrelatedClocks, UsageError
+from traceconv.io.shown import listed, quoted
 from traceconv.model.clocks import (
     DRIFT_UNIT,
     MONOTONIC,

@@ -79,7 +79,7 @@ from traceconv.align.matching import (
     possible,
     sure_region,
 )
-from traceconv.align.wording import counted, listed
+from traceconv.io.shown import counted, listed
 from traceconv.model.clocks import Verdict
 from traceconv.model.numbers import format_short
 

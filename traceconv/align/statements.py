@@ -35,10 +35,10 @@ from traceconv.align.domains import (
     spans,
 )
 from traceconv.align.geometry import line_through
-from traceconv.align.wording import listed
 from traceconv.errors import InconsistentClocks, UsageError
 from traceconv.families.importer import Importer
 from traceconv.families.registry import importer_class, option_names
+from traceconv.io.shown import listed
 from traceconv.model.clocks import (
     DRIFT_UNIT,
     REALTIME,

@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import count as counting
 from itertools import pairwise
+from shlex import quote
 
 #: The most runs of numbers that are listed.
 _MOST_RUNS = 8
@@ -42,6 +43,21 @@ class Counted(str):
 def quantity(count: int, what: Counted) -> str:
     """Return a count with its words: "2 log entries", "1 log entry", "1 end joined to its start"."""
     return f"{count} {what.single if count == 1 else what}"
+
+
+def listed(several: Iterable[object], between: str = ", ") -> str:
+    """Return several things, such as "a, b"."""
+    return between.join(map(str, several))
+
+
+def counted(count: int, noun: str, ending: str = "s") -> str:
+    """Return a count with its noun, whose plural has the ending: "1 slice", "2 slices"."""
+    return f"{count} {noun}{'' if count == 1 else ending}"
+
+
+def quoted(names: Iterable[str]) -> str:
+    """Return names as arguments for a shell."""
+    return " ".join(map(quote, names))
 
 
 def lines(text: str) -> str:
