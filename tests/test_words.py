@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 import importlib
 import pkgutil
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -40,6 +42,8 @@ FORBIDDEN = {
     r"((here|there|where)(of|in|upon|with)|[wt]hence|hitherto|heretofore|upon|thrice|whose own)": "plain English",
     r"what (stands|lies|joins|relates|tells|speaks|rests|ties|surrounds|separates|holds|contains)": "a noun",
 }
+#: Names that do not say what they hold: with a noun they do, as `its_form`.
+NOT_NAMES = {"one", "its", "own", "both", "of", "it", "mine", "every"}
 #: Apache Arrow.
 ALLOWED = re.compile(
     r"Apache Arrow|Arrow('s| table| array| or |, )|pyarrow|[_.]arrow|\[arrow\]|arrow_c|arrow;|`arrow`|\"arrow\"|"
@@ -62,6 +66,43 @@ def test_what_the_glossary_replaces_is_not_said(word: str) -> None:
             if re.search(rf"(?<![a-z]){word}(?![a-z])", said, re.IGNORECASE):
                 found.append(f"{path.relative_to(ROOT)}:{number}: {line.strip()}")
     assert not found, f"say {FORBIDDEN[word]}:\n" + "\n".join(found)
+
+
+def _given_names(text: str) -> Iterator[tuple[int, str]]:
+    """Yield the line and the name of each variable, argument, attribute and function that a module makes."""
+    for node in ast.walk(ast.parse(text)):
+        match node:
+            case ast.Name(name, ast.Store()) | ast.arg(name) | ast.Attribute(_, name, ast.Store()):
+                yield node.lineno, name
+            case ast.FunctionDef(name) | ast.AsyncFunctionDef(name) | ast.ClassDef(name):
+                yield node.lineno, name
+            case ast.ExceptHandler(name=str(name)) | ast.MatchAs(name=str(name)) | ast.MatchStar(name=str(name)):
+                yield node.lineno, name
+            case ast.alias(asname=str(name)):
+                yield node.lineno, name
+
+
+def test_each_kind_of_name_is_found() -> None:
+    kinds = (
+        "one = 1", "for one in (): pass", "[one for one in ()]", "a, *one = x", "with f as one: pass", "(one := 1)",
+        "class A:\n one: int", "a.one = 1", "def one(): pass", "async def one(): pass", "def f(one): pass",
+        "def f(*one): pass", "def f(**one): pass", "def f(*, one=1): pass", "lambda one: 0", "class one: pass",
+        "try: pass\nexcept A as one: pass", "import a as one", "from a import b as one",
+        "match x:\n case one: pass", "match x:\n case [*one]: pass", "match x:\n case A() as one: pass",
+    )  # fmt: skip
+    assert [text for text in kinds if "one" not in {name for _, name in _given_names(text)}] == []
+    assert "one" not in {name for _, name in _given_names("print(a.one, one(one=1))")}  # these are only used
+
+
+def test_names_say_what_they_hold() -> None:
+    found = [
+        f"{path.relative_to(ROOT)}:{line}: {name}"
+        for path in TEXTS
+        if path.suffix == ".py"
+        for line, name in _given_names(path.read_text(encoding="utf-8"))
+        if name.strip("_") in NOT_NAMES
+    ]
+    assert not found, "say what it is, as a noun:\n" + "\n".join(found)
 
 
 def _long_sentences(text: str) -> list[str]:
