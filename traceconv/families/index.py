@@ -99,9 +99,9 @@ FORMATS = {
     "timed-log": ("logs.timed_log:TimedLog", Signature(pattern=rb"\d", most=Certainty.FALLBACK)),
     "tvm-debugger": ("tvm.debugger:TvmDebugger", Signature("node name | op #")),
     "tvm-execution-trace": ("tvm.execution_trace:TvmExecutionTrace", Signature('"traceevents" & "b" & "e"')),
-    "tvm-graph": ("tvm.dump:TvmGraph", Signature('nodes & func_name | nodes & tvm_op | nodes & "type:')),
+    "tvm-graph": ("tvm.debugger_files:TvmGraph", Signature('nodes & func_name | nodes & tvm_op | nodes & "type:')),
     "tvm-output-tensors": (
-        "tvm.dump:TvmOutputTensors",
+        "tvm.debugger_files:TvmOutputTensors",
         Signature(pattern=rb"\A\xb7\x9c\x04\x05o\x8d\xe5\xf7"),
     ),
     "tvm-profile": (

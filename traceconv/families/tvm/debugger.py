@@ -42,7 +42,7 @@ from traceconv.families.common.text_lines import TextLines
 from traceconv.families.identification import Signature
 from traceconv.families.importer import Importer, Match, option
 from traceconv.families.tvm import text
-from traceconv.families.tvm.dump import Dump, Wanted, find_dump, graph_files
+from traceconv.families.tvm.debugger_files import Dump, Wanted, find_dump, graph_files
 from traceconv.io.shown import Counted
 from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder

@@ -28,7 +28,7 @@ from traceconv.families.chrome.events import EMPTY_EVENT, ChromeEvents
 from traceconv.families.chrome.json_reader import ChromeReader
 from traceconv.families.identification import Signature
 from traceconv.families.importer import Importer, Match, option
-from traceconv.families.tvm.dump import Wanted, find_dump
+from traceconv.families.tvm.debugger_files import Wanted, find_dump
 from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import ClockDomain, Run, Zero
