@@ -398,9 +398,9 @@ def _arrange(top: list[Row], expected: _Expected) -> None:
             continue
         track = expected.trace.tracks[index]
         source = expected.trace.sources[track.source]
-        source = source.stated[track.stated] if source.stated else source
+        source = source.stated[track.stated.input] if source.stated else source
         if source.format != "perfetto":
-            key = track.source, track.stated
+            key = track.source, track.stated.input
             if key not in groups:
                 groups[key] = Row(("row", PurePath(source.name).name, None))
                 top.append(groups[key])

@@ -94,9 +94,11 @@ def _of_tracks(trace: Trace) -> Iterator[str]:
         for what in ("description", "labels", "doubts", "carries", "unknown", "shown", "name_in_rank", "shares_lanes"):
             if getattr(track, what):
                 yield f"{kind} with {what}"
-        for what in ("invented", "synthetic", "stated_carries"):
-            if getattr(track, what):
-                yield f"{kind} with {what}"
+        if track.synthetic:
+            yield f"{kind} with synthetic"
+        for what in ("carries", "without_pid"):
+            if getattr(track.stated, what):
+                yield f"{kind} with stated {what}"
         yield from (f"{kind} with {what}" for what in ("rank",) if getattr(track, what) is not None)
         for number in (track.pid, track.tid):
             if number is not None:

@@ -466,7 +466,7 @@ def test_a_damaged_attribute_is_as_good_as_none(attribute: Any, damaged: int) ->
     out.info.stated = stated_inputs([{"name": "b", "format": "perf-script"}], attribute, None)
     restore(attribute, out, {1: track}.get)
     assert [one.name for one in out.info.stated] == ["b"]
-    assert (out.tracks[track].stated, out.tracks[track].pid) == (0, 7)
+    assert (out.tracks[track].stated.input, out.tracks[track].pid) == (0, 7)
     assert sum(entry.count for entry in out.info.diagnostics) == damaged
 
 

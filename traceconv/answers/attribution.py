@@ -406,7 +406,7 @@ def _add_by_flows_of_outputs(launch: I64, table: SliceTable, works: list[Rows]) 
     trace = table.trace
     flows, of_slice = trace.flows, trace.slices.track
     unnamed = np.array([not text for text in trace.strings], bool)
-    stated = np.array([track.stated for track in trace.tracks], np.int64)
+    stated = np.array([track.stated.input for track in trace.tracks], np.int64)
     for number, (work, info) in enumerate(zip(works, trace.sources, strict=True)):
         launching = [at for at, source in enumerate(info.stated) if source.marks.launch_flows]
         if not len(work) or not launching or not len(flows.from_slice):

@@ -211,9 +211,10 @@ def by_stated_inputs(trace: Trace) -> Trace:
     changed: dict[int, Track] = {}
     for index, track in trace.tracks.special():
         if track.source in first:
-            source_of[index] += track.stated
-            carried = ((table, first[track.source] + number, since) for table, number, since in track.stated_carries)
-            pid = None if track.invented else track.pid
+            stated = track.stated
+            source_of[index] += stated.input
+            carried = ((table, first[track.source] + number, since) for table, number, since in stated.carries)
+            pid = None if stated.without_pid else track.pid
             changed[index] = replace(track, source=int(source_of[index]), carries=(*track.carries, *carried), pid=pid)
     tracks = trace.tracks.replaced(source=source_of)
     for index, track in changed.items():

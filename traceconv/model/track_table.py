@@ -10,6 +10,7 @@ from typing import Any, Literal, NewType, TypeVar, overload
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from traceconv.model.columns import I32, I64
 from traceconv.model.numbers import EVER
@@ -34,6 +35,23 @@ class TrackKind(enum.IntEnum):
     COUNTER = 3
 
 
+class StatedTrack(Struct, frozen=True):
+    """What an output of traceconv states about a track.
+
+    Attributes:
+        input: its input, an index into `SourceInfo.stated`.
+        carries: as `Track.carries`, with such indices.
+        without_pid: whether the pid was made up for pictures.
+    """
+
+    input: int = 0
+    carries: tuple[tuple[str, int, int], ...] = ()
+    without_pid: bool = False
+
+
+NOT_STATED = StatedTrack()
+
+
 @dataclass(slots=True)
 class Track:
     """A row of the timeline, or a group of rows.
@@ -49,20 +67,16 @@ class Track:
         clock: the domain of the times on it, an index into Trace.clocks.
         source: the input that it comes from, an index into Trace.sources.
         carries: in a merge, where a thread that several inputs record is one track: a table, an input, and the time
-            (ns)
-            from which the rows of that table on this track are of that input, in order of time; all others are of
-                `source`.
+            (ns) from which the rows of that table on this track are of that input, in order of time; all others are
+            of `source`.
         lane_of: set on an overflow lane: the track whose overlapping slices it takes.
         shares_lanes: whether the track may be put on one lane with others of the same name and parent that do not
-            overlap
-            it in time (used for asynchronous operations, which have a track for each id).
+            overlap it in time (used for asynchronous operations, which have a track for each id).
         unknown: PROCESS only: whether it stands for the unknown processes of its threads.
         shown: the name in pictures, if it differs; "" for `name`.
         name_in_rank: the name below a process that names the rank of the input, if it differs; "" for `name`.
         doubts: why its place in time is uncertain, such as "not aligned", on the topmost tracks of a clock.
-        stated: in an output of traceconv that was read: its input, an index into `SourceInfo.stated`.
-        stated_carries: in such an output: as `carries`, with indices into `SourceInfo.stated`.
-        invented: PROCESS only, in such an output: whether the pid was made up for pictures.
+        stated: what an output of traceconv that was read states about it.
         synthetic: whether its times are synthetic although its clock is not: in a merge, all tracks have one clock.
     """
 
@@ -84,9 +98,7 @@ class Track:
     shown: str = ""
     name_in_rank: str = ""
     doubts: tuple[str, ...] = ()
-    stated: int = 0
-    stated_carries: tuple[tuple[str, int, int], ...] = ()
-    invented: bool = False
+    stated: StatedTrack = NOT_STATED
     synthetic: bool = False
 
     def inputs_over_time(self, table: str) -> list[tuple[int, int]]:

@@ -25,6 +25,7 @@ from typing import Any
 
 import msgspec
 import numpy as np
+from msgspec.structs import replace
 
 from traceconv.families.common.wire_reader import Message, Value, as_bytes, as_text, fields, signed, unsigned
 from traceconv.families.index import FORMATS
@@ -627,14 +628,14 @@ def restore(attribute: Any, out: Builder, track_of: Callable[[int], TrackId | No
             out.problem(BAD_INPUTS, INPUTS, f"tracks of input {key!r:.40}")
             continue
         for track in tracks(uuids):
-            track.stated = numbers[key]
+            track.stated = replace(track.stated, input=numbers[key])
     for entry in _list(attribute.get("carries")):
         known = type(entry) is list and [type(part) for part in entry] == [int, str, int, int]
         if not known or entry[1] not in TIMED or not 0 <= entry[2] < len(numbers) or not EVER <= entry[3] <= LIMIT_NS:
             out.problem(BAD_INPUTS, INPUTS, f"rows of an input {entry!r:.40}")
             continue
         for track in tracks(entry[:1]):
-            track.stated_carries += (tuple(entry[1:]),)
+            track.stated = replace(track.stated, carries=(*track.stated.carries, tuple(entry[1:])))
     for entry in _list(attribute.get("doubts")):
         if type(entry) is not list or not entry[1:] or len(_elements(str, entry)) < len(entry) - 1:
             out.problem(BAD_INPUTS, INPUTS, f"doubts of a track {entry!r:.40}")
@@ -642,9 +643,11 @@ def restore(attribute: Any, out: Builder, track_of: Callable[[int], TrackId | No
         for track in tracks(entry[:1]):
             track.doubts = tuple(_elements(str, entry))
             track.name = without_doubts(track.name, track, track.doubts)
-    for key, mark in (("synthetic", "synthetic"), ("unknown", "unknown"), ("without_pid", "invented")):
+    for key in ("synthetic", "unknown"):
         for track in tracks(attribute.get(key)):
-            setattr(track, mark, True)
+            setattr(track, key, True)
+    for track in tracks(attribute.get("without_pid")):
+        track.stated = replace(track.stated, without_pid=True)
 
 
 def _list(value: Any) -> list[Any]:
