@@ -561,10 +561,8 @@ class Grammar(Cursor):
         if self.take("fp"):
             self.match("[rVK]*")
             return f"{{parm#{self.index() + 1}}}"
-        if self.take("st"):
-            return f"sizeof ({self.type()})"
-        if self.take("sz"):
-            return f"sizeof ({self.expression()})"
+        if operator := self.take("st", "sz"):
+            return f"sizeof ({self.type() if operator == 'st' else self.expression()})"
         if self.take("sZ"):
             return f"sizeof...({self.expression()})"
         if self.take("cv"):
