@@ -1,7 +1,7 @@
 """Synthetic databases of nvprof, since no GPU that nvprof can trace is at hand.
 
-What these databases assume of real ones is in this module, in SCHEMA, ASSUMED and `new_database`;
-a real file that says otherwise refutes it here. The schema is that of CUDA 10: compared with public databases of
+What these databases assume of real ones is in this module, in SCHEMA, ASSUMED and `Profile`; a real file that says
+otherwise refutes it here. The schema is that of CUDA 10: compared with public databases of
 versions 11, 12 and 22, it lacks tables and columns that are not read, and is right in the rest. Each case of CASES is
 written by
 
