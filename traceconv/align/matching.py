@@ -122,19 +122,21 @@ class Pairs:
 
 def _medians(values: tuple[F64, F64], fine: Array, coarse: Array) -> list[F64]:
     """Return for each value the median of its fine class, or of its coarse one if the fine one has few members."""
+    ordered = np.sort(fine)
+    count = np.searchsorted(ordered, fine, "right") - np.searchsorted(ordered, fine, "left")
+    index = np.where(count < _LEAST_OF_A_CLASS, coarse, fine + int(coarse.max(initial=0)) + 1)
+    classes = np.sort(index)
+    is_last = np.ones(len(classes), bool)
+    is_last[:-1] = classes[1:] != classes[:-1]
+    ends = np.flatnonzero(is_last) + 1
+    first = np.concatenate((np.zeros(1, np.int64), ends))[:-1]
+    size = ends - first
+    low, high = first + (size - 1) // 2, first + size // 2
     medians = []
-    _, fine_index, count = np.unique(fine, return_inverse=True, return_counts=True)
-    rare = count[fine_index] < _LEAST_OF_A_CLASS
-    index = np.where(rare, coarse, fine_index + int(coarse.max(initial=0)) + 1)
     for value in values:
         order = np.lexsort((value, index))
-        classes, ordered, usual = index[order], value[order], np.empty(len(order))
-        is_last = np.ones(len(order), bool)
-        is_last[:-1] = classes[1:] != classes[:-1]
-        ends = np.flatnonzero(is_last) + 1
-        size = np.diff(ends, prepend=0)
-        first = ends - size
-        usual[order] = np.repeat((ordered[first + (size - 1) // 2] + ordered[first + size // 2]) / 2, size)
+        ordered, usual = value[order], np.empty(len(order))
+        usual[order] = np.repeat((ordered[low] + ordered[high]) / 2, size)
         medians.append(usual)
     return medians
 
