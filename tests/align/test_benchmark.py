@@ -94,17 +94,27 @@ def recorded() -> list[Attempt]:
     return attempts()
 
 
+@pytest.fixture(scope="module")
+def recorded_short() -> list[Attempt]:
+    return short_attempts()
+
+
 def test_the_rows_of_the_quick_table() -> None:
     assert tuple(all_rows(3, True, [], [])) == tuple(REGIMES)
     assert {row.regime for row in figures.load().rows} == {*REGIMES.values(), *TOO_LONG}
 
 
 @pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=on_one_worker) if name in rows.RECORDED else name for name in REGIMES]
+    "name",
+    [
+        pytest.param(name, marks=on_one_worker) if name in {*rows.RECORDED, "short-recorded"} else name
+        for name in REGIMES
+    ],
 )
 def test_a_row(name: str, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     long_trial = trials.long_trial
     monkeypatch.setattr(trials, "long_trial", lambda seed, iterations: long_trial(seed, min(iterations, 100)))
+    monkeypatch.setattr(rows, "short_attempts", lambda: request.getfixturevalue("recorded_short"))
     recorded = request.getfixturevalue("recorded") if name in rows.RECORDED else []
     (row,) = measured(3, True, recorded, [name])
     assert row.regime == REGIMES[name]
@@ -180,11 +190,11 @@ def test_recordings_without_metadata_are_placed(recorded: list[Attempt]) -> None
     assert all((one.error_ns or 0) <= (one.bound_ns or 0) + one.uncertainty_ns for one in real)
 
 
-def test_half_of_the_short_recordings_are_placed() -> None:
-    found = short_attempts()
-    assert len(found) == 20
-    assert not [one for one in found if one.wrong]
-    placed = [one for one in found if one.verdict == "ok"]
+@on_one_worker
+def test_half_of_the_short_recordings_are_placed(recorded_short: list[Attempt]) -> None:
+    assert len(recorded_short) == 20
+    assert not [one for one in recorded_short if one.wrong]
+    placed = [one for one in recorded_short if one.verdict == "ok"]
     assert len(placed) >= 10
     assert all((one.error_ns or 0) <= (one.bound_ns or 0) for one in placed)
 
