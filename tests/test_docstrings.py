@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
@@ -39,18 +40,19 @@ def first_words(tree: ast.Module) -> Iterator[tuple[int, str]]:
 
 def test_docstrings_of_functions_begin_with_a_verb() -> None:
     odd = [
-        f"{path.relative_to(ROOT)}:{line}: {word}"
-        for path in sorted((ROOT / "traceconv").rglob("*.py"))
-        for line, word in first_words(ast.parse(path.read_text(encoding="utf-8")))
+        f"{path}:{line}: {word}"
+        for path, tree in trees().items()
+        for line, word in first_words(tree)
         if word not in VERBS
     ]
     assert not odd, "say what is done or returned, or add the verb to VERBS:\n" + "\n".join(odd)
 
 
-def trees() -> Iterator[tuple[str, ast.Module]]:
+@cache
+def trees() -> dict[str, ast.Module]:
     """The modules of the package, by path."""
-    for path in sorted((ROOT / "traceconv").rglob("*.py")):
-        yield str(path.relative_to(ROOT)), ast.parse(path.read_text(encoding="utf-8"))
+    paths = sorted((ROOT / "traceconv").rglob("*.py"))
+    return {str(path.relative_to(ROOT)): ast.parse(path.read_text(encoding="utf-8")) for path in paths}
 
 
 def documented(docstring: str) -> list[str]:
@@ -77,7 +79,7 @@ def attributes(of: ast.ClassDef) -> set[str]:
 
 def test_documented_attributes_are_there() -> None:
     found, odd = 0, []
-    for path, tree in trees():
+    for path, tree in trees().items():
         for node in ast.walk(tree):
             if isinstance(node, ast.ClassDef):
                 names = documented(ast.get_docstring(node) or "")
@@ -89,7 +91,7 @@ def test_documented_attributes_are_there() -> None:
 
 def test_functions_that_yield_are_those_that_say_so() -> None:
     odd = []
-    for path, tree in trees():
+    for path, tree in trees().items():
         for node in ast.walk(tree):
             if isinstance(node, ast.FunctionDef) and (ast.get_docstring(node) or "").startswith("Yield "):
                 returned = ast.unparse(node.returns) if node.returns else ""

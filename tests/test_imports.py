@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
@@ -36,6 +37,7 @@ def imported(node: ast.AST) -> Iterator[str]:
         yield from imported(child)
 
 
+@cache
 def imports() -> dict[str, set[str]]:
     """The modules that each module imports."""
     known = modules()
