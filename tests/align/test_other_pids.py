@@ -42,7 +42,7 @@ def job(pids: Sequence[int | None], *, timed: bool = True, equal: bool = False) 
     profiles, logs = [], []
     for number, pid in enumerate(pids):
         rng = np.random.default_rng(1 if equal else 1 + number)
-        made = run(rng, Shape(iterations=20, operators=20))
+        made = run(rng, Shape(iterations=10, operators=20))
         seen, _ = inner(rng, made, TRUTH, missing=0.1)
         profiles.append(recording(outer(made), f"profile{number}.json", "framework", 100 + number))
         logs.append(recording(seen, f"log{number}.txt", "library", pid, None if timed else NO_TIMES))
