@@ -12,7 +12,7 @@ import pytest
 
 from tests import GROWTH_S
 from traceconv.align import align
-from traceconv.align.domains import zone_option
+from traceconv.align.domains import zone_advice
 from traceconv.errors import MalformedInput, TraceconvError, UsageError
 from traceconv.families.logs import log_fields, log_times
 from traceconv.families.logs.log_fields import Fields, durations, read_fields
@@ -409,7 +409,7 @@ def test_a_time_of_day_with_a_zone_needs_the_date(read: Any) -> None:
         read("07:17:41.010 a\n07:17:42.010 b\n", utc_offset="UTC")
     assert "--date run.log=" in caught.value.hint
     trace = read("07:17:41.010 a\n07:17:42.010 b\n")
-    assert str(zone_option(trace, trace.clocks[0])).endswith("--tz run.log=+HH:MM --date run.log=DAY")
+    assert str(zone_advice(trace, trace.clocks[0])).endswith("--tz run.log=+HH:MM --date run.log=DAY")
 
 
 def test_coarse_times_do_not_cut_durations(read: Any) -> None:

@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from traceconv.align import Alignment
     from traceconv.align.estimate import Array, PairEstimate
     from traceconv.align.launches import Joined
-    from traceconv.model.trace import Trace
 
 
 def causality(traces: Sequence[Trace], alignment: Alignment, names: NameMap | None = None) -> Causality:

@@ -17,7 +17,6 @@ from traceconv.model.trace import Trace
 
 if TYPE_CHECKING:
     from traceconv.align.collective_matching import Matched
-    from traceconv.model.trace import Trace
 
 
 #: This many ranks are listed by number; of more, only the count is given.

@@ -9,7 +9,7 @@ from shlex import quote
 from typing import TYPE_CHECKING
 
 from traceconv.align.constraints import NO_CONSTRAINTS, Constraints
-from traceconv.align.domains import Key, spans, timed_clocks, zone_option
+from traceconv.align.domains import Key, spans, timed_clocks, zone_advice
 from traceconv.align.inputs import ClockInput, HostsApart, Inputs, gathered
 from traceconv.align.placement import one_machine_advice
 from traceconv.align.statements import moved_by_user
@@ -154,7 +154,7 @@ def _advice(first: ClockInput, second: ClockInput, maps: _RelatedMaps, *, anchor
     lost = [side for side in (first, second) if maps.to(REALTIME, side.index, side.domain) is None]
     advice = ((side, importer_class(side.trace.sources[0].format).line_up) for side in lost)
     words = [f"{side.name}: {line_up.replace('FILE=', f'{quote(side.name)}=')}" for side, line_up in advice]
-    zones = [(side, zone_option(side.trace, side.domain)) for side in lost]
+    zones = [(side, zone_advice(side.trace, side.domain)) for side in lost]
     words += [f"{side.name}: {zone}" for side, zone in zones if zone is not None]
     one_machine = one_machine_advice(first, second)
     if one_machine is not None:

@@ -450,18 +450,29 @@ _WELL_KNOWN_NS = 20_000
 
 
 @dataclass(frozen=True, slots=True)
+class Contradicted:
+    """The relation of two clocks by the files, which an estimate contradicts.
+
+    Attributes:
+        known: the map from a to b of the estimate.
+        maps: the maps of both clocks to trace time.
+    """
+
+    known: ClockMap
+    maps: tuple[ClockMap, ClockMap]
+
+
+@dataclass(frozen=True, slots=True)
 class Finding:
     """The estimate for two clocks.
 
     Attributes:
         pair: the estimate, with whether it is used.
-        known: the map from a to b by the files, if the estimate contradicts it; None if it does not.
-        maps: in that case the maps of both clocks to trace time by the files.
+        contradicted: what it contradicts; None if it contradicts no file.
     """
 
     pair: PairEstimate
-    known: ClockMap | None = None
-    maps: tuple[ClockMap, ...] = ()
+    contradicted: Contradicted | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -520,9 +531,9 @@ def estimates(inputs: Inputs, policy: Policy) -> Findings:
             warnings += more
             if finding is not None:
                 findings.append(finding)
-                if finding.known is not None:
+                if finding.contradicted is not None:
                     contradicted.add(frozenset({a, b}))
-                if finding.pair.taken and finding.known is None:
+                elif finding.pair.taken:
                     pair = without_drifts(finding.pair)
                     graph.relate(a.domain, b.domain, pair.clock_map, pair.back)
                     certain.append(pair)
@@ -582,7 +593,7 @@ def _compared(
         against, warnings = contradiction(a, b, rough, policy, found)
         if against is not None:
             maps = known.maps[a.domain], known.maps[b.domain]
-            return Finding(replace(against, taken=True), rough, maps), warnings
+            return Finding(replace(against, taken=True), Contradicted(rough, maps)), warnings
     if pair is None:
         return None, warnings
     taken = accepted and not contradicts_anchor(pair, inputs.stated.instants)

@@ -26,7 +26,7 @@ from msgspec import structs
 from traceconv.align.checks import Breaches, Check, Contradiction, Limit, Rule, place_of
 from traceconv.align.constraints import KEEP_CLOCKS, NameMap, place_it
 from traceconv.align.estimate import Array, Events, Method, some_of, stated_outer
-from traceconv.align.features import nest_of, shared_work
+from traceconv.align.features import SharedWork, nest_of, shared_work
 from traceconv.align.geometry import F64, spread_of
 from traceconv.align.inputs import ClockInput, Inputs, Placed, resolutions_ns
 from traceconv.align.matching import (
@@ -154,12 +154,11 @@ def _calls(outer: ClockInput, inner: ClockInput, clock_map: ClockMap, names: Nam
     """Return the common work of two clocks, by the map from the inner to the outer one; None without any."""
     outer, inner, taken = _in_windows(outer, inner, clock_map)
     others = np.flatnonzero(np.isin(taken, others))
-    views = shared_work(outer.trace, outer.clock, inner.trace, inner.clock, names)
-    if views is None:
+    work = _common_work(outer, inner, clock_map, names)
+    if work is None:
         return None
+    views, calls = work
     operators, rows = views[0].events, views[1].rows
-    start = (clock_map.apply(inner.trace.slices.ts[rows]) - operators.zero_ns).astype(np.float64)
-    calls = replace(views[1].events, start=start, zero_ns=operators.zero_ns)
     could = np.flatnonzero(could_match(operators, calls, UNMOVED))
     if not len(could):
         return None
@@ -167,6 +166,17 @@ def _calls(outer: ClockInput, inner: ClockInput, clock_map: ClockMap, names: Nam
     nest = nest_of(outer.trace, inner.trace, views)
     within = clock_map.stated_bound_ns + resolutions_ns(outer, inner) + _STICKING_OUT_NS
     return _Calls(outer, inner, nest, operators, calls.take(some), rows[some], calls, within, others)
+
+
+def _common_work(
+    outer: ClockInput, inner: ClockInput, clock_map: ClockMap, names: NameMap
+) -> tuple[tuple[SharedWork, SharedWork], Events] | None:
+    """Return the common work of two clocks, and its calls on the outer clock, to which the map leads; None without."""
+    views = shared_work(outer.trace, outer.clock, inner.trace, inner.clock, names)
+    if views is None:
+        return None
+    zero_ns, times = views[0].events.zero_ns, clock_map.apply(inner.trace.slices.ts[views[1].rows])
+    return views, replace(views[1].events, start=(times - zero_ns).astype(np.float64), zero_ns=zero_ns)
 
 
 def _at_best(calls: _Calls) -> _Calls:
@@ -452,12 +462,11 @@ def _of_others(
     odd, threads = np.full(count, np.inf), 0
     for outer in outers:
         clock_map = _between(outer, inner, placed)
-        views = shared_work(outer.trace, outer.clock, inner.trace, inner.clock, names)
-        if views is None:
+        work = _common_work(outer, inner, clock_map, names)
+        if work is None:
             continue
+        views, calls = work
         operators, rows = views[0].events, views[1].rows
-        start = (clock_map.apply(inner.trace.slices.ts[rows]) - operators.zero_ns).astype(np.float64)
-        calls = replace(views[1].events, start=start, zero_ns=operators.zero_ns)
         nest = nest_of(outer.trace, inner.trace, views)
         within = clock_map.stated_bound_ns + resolutions_ns(outer, inner)
         out, late = (sticking_out(nest, events) for events in (_starts(calls), calls))

@@ -375,7 +375,7 @@ def decide(inputs: Inputs, findings: Findings, policy: Policy) -> Placed:
     """
     overruled, warnings = _overruled(findings.estimates)
     accepted = [
-        without_drifts(finding.pair) if finding.known is None else finding.pair
+        without_drifts(finding.pair) if finding.contradicted is None else finding.pair
         for finding in findings.estimates
         if finding.pair.taken
     ]
@@ -394,10 +394,10 @@ def _overruled(findings: Sequence[Finding]) -> tuple[set[Key], list[tuple[Key, s
     overruled: set[Key] = set()
     warnings: list[tuple[Key, str]] = []
     for finding in findings:
-        if finding.known is not None:
-            sides = zip((finding.pair.a, finding.pair.b), finding.maps, strict=True)
+        if (against := finding.contradicted) is not None:
+            sides = zip((finding.pair.a, finding.pair.b), against.maps, strict=True)
             assumed = [clock for clock, clock_map in sides if clock_map.verdict is Verdict.ASSUMED]
-            wrong, text = moved_by_zone(finding.pair, finding.known, assumed)
+            wrong, text = moved_by_zone(finding.pair, against.known, assumed)
             overruled.add(wrong.key)
             warnings.append((wrong.key, text))
     return overruled, warnings

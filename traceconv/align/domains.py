@@ -107,7 +107,7 @@ def spans(trace: Trace) -> dict[int, tuple[int, int]]:
     return dict(sorted(spans_of_clocks.items()))
 
 
-def zone_option(trace: Trace, domain: ClockDomain) -> str | None:
+def zone_advice(trace: Trace, domain: ClockDomain) -> str | None:
     """Return advice on the options that relate local times to the wall clock; None for other times."""
     if domain.local is None:
         return None

@@ -10,7 +10,7 @@ from shlex import quote
 from msgspec import Struct
 
 from traceconv.align.constraints import ClockConstraint, ClockKind, Constraints
-from traceconv.align.domains import UNNAMED, Key, against_clock, spans, zone_option
+from traceconv.align.domains import UNNAMED, Key, against_clock, spans, zone_advice
 from traceconv.align.inputs import ClockInput, Inputs, Maps, Placed, Policy, is_related
 from traceconv.errors import InconsistentClocks, UnrelatedClocks, UsageError
 from traceconv.io.shown import listed, quoted
@@ -28,7 +28,7 @@ from traceconv.model.clocks import (
     Verdict,
     Zero,
 )
-from traceconv.model.numbers import LIMIT_NS, format_drift, format_long
+from traceconv.model.numbers import DAY_NS, LIMIT_NS, MINUTE_NS, format_drift, format_long
 from traceconv.model.trace import Trace
 from traceconv.model.track_table import TrackKind
 
@@ -111,7 +111,7 @@ def _refuse_unrelated(inputs: Inputs, placed: Placed, policy: Policy) -> None:
     advice = (
         one_machine_advice(other, lost),
         "if both are of one run: --same-run" if one_run else "",
-        zone_option(lost.trace, lost.domain),
+        zone_advice(lost.trace, lost.domain),
         f"`traceconv clocks {quoted(inputs.paths)}` lists what would help",
         f"if you know the offset, --offset {quote(lost.name)}=TIME adds it to all times of that file",
         "--on-ambiguous separate draws it from the start of the others on, and marks it",
@@ -173,11 +173,9 @@ def _may_be_monotonic(side: ClockInput, machine: str) -> bool:
 
 # -- Warn about whole inputs: ranks of two jobs or without a host, no overlap with any other input -------------------
 
-_MINUTE_NS = 60 * 10**9
-_DAY_NS = 24 * 60 * _MINUTE_NS
 #: The offsets of zones from UTC that exist, ns: whole hours, and these others, in minutes (tz database, since 2010).
 _OTHER_ZONES = (-570, -270, -210, -150, 210, 270, 330, 345, 390, 525, 570, 630, 690, 765, 825)
-_ZONES = sorted(minutes * _MINUTE_NS for minutes in (*range(-12 * 60, 15 * 60, 60), *_OTHER_ZONES))
+_ZONES = sorted(minutes * MINUTE_NS for minutes in (*range(-12 * 60, 15 * 60, 60), *_OTHER_ZONES))
 #: From this many fitting zones on, they are not listed.
 _MOST_ZONES = 4
 
@@ -223,7 +221,7 @@ class _OnTraceTime(Struct, frozen=True):
 
 def zone_text(ahead_ns: int) -> str:
     """Return a zone in the form of --tz, such as "+05:30"."""
-    minutes = abs(ahead_ns) // _MINUTE_NS
+    minutes = abs(ahead_ns) // MINUTE_NS
     return f"{'-' if ahead_ns < 0 else '+'}{minutes // 60:02d}:{minutes % 60:02d}" if minutes else "UTC"
 
 
@@ -330,7 +328,7 @@ def _hint(
 def _options(side: _OnTraceTime, local: LocalTime, others: Sequence[_OnTraceTime], day: date | None) -> str | None:
     """Return the options with a day or zones with which an input would overlap with another one; None without any."""
     for days in (-1, 1):
-        if day is not None and any(side.meets(other, days * _DAY_NS) for other in others):
+        if day is not None and any(side.meets(other, days * DAY_NS) for other in others):
             return f"--date {quote(side.name)}={day + timedelta(days)}"
     zones = [zone for zone in _ZONES if any(side.meets(other, local.ahead_ns - zone) for other in others)]
     zones = [zone for zone in zones if zone != local.ahead_ns]

@@ -55,13 +55,12 @@ from traceconv.model.clocks import (
     Zero,
     as_one,
 )
-from traceconv.model.numbers import format_drift, format_time
+from traceconv.model.numbers import DAY_NS, format_drift, format_time
 from traceconv.model.trace import Trace
 
 #: The distance between the clock of perf and CLOCK_MONOTONIC at boot, ns, at most. It grows, since the kernel slews
 #: only the latter, by up to SLEW_DRIFT (on a virtual machine without NTP: 10.9 ms after 8.2 hours, 0.4 ppm).
 _PERF_APART_AT_BOOT_NS = 10_000_000
-_DAY_NS = 86400 * 10**9
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +164,7 @@ def _midnight(domain: ClockDomain, wall: ClockDomain, zone: str | None, day: dat
         raise UsageError(f"{name}: {missing} is needed, too, since its times count {domain.describe()}")
     if day is not None and not without_date:
         raise UsageError(f"--date: the times of {name} have a date already", hint="leave it out")
-    start = (day - date(1970, 1, 1)).days * _DAY_NS if day is not None else 0
+    start = (day - date(1970, 1, 1)).days * DAY_NS if day is not None else 0
     method = f"local time read as {zone}, from {day} on" if day else f"local time read as {zone}"
     local = LocalTime(zone_ns(zone))
     return ClockSnapshot(domain, 0, wall, start - local.ahead_ns, 0, method, local, Provenance.ASSUMED)

@@ -15,7 +15,7 @@ from msgspec import Struct
 from traceconv.io.shown import one_line, quantity
 from traceconv.model.columns import I64
 from traceconv.model.diagnostics import MORE_ROWS, ROWS
-from traceconv.model.numbers import format_long, format_short, format_time, format_within
+from traceconv.model.numbers import HOUR_NS, format_long, format_short, format_time, format_within
 from traceconv.model.trace import Tabular, html_table, needed
 
 if TYPE_CHECKING:
@@ -26,7 +26,6 @@ Cell = str | int | float | None
 _BYTES = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 #: What people see in the column `name` of events without a name; data has "".
 NO_NAME = "(no name)"
-_HOUR_NS = 3600 * 10**9
 #: If no bound is known, times with a bound are shown to this many ns.
 _DIGITS_NS = 1000
 
@@ -76,7 +75,7 @@ def shown_cell(cell: Cell, unit: Unit, longest: int = 0) -> str:
     if cell is None:
         return ""
     if unit is Unit.NS:
-        return format_short(float(cell)) if abs(float(cell)) < _HOUR_NS else format_long(int(cell))
+        return format_short(float(cell)) if abs(float(cell)) < HOUR_NS else format_long(int(cell))
     if unit is Unit.SHARE:
         return f"{100 * float(cell):.1f} %"
     if unit is Unit.BYTES:

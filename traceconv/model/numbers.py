@@ -154,7 +154,7 @@ _POWERS: list[int] = [10**exponent for exponent in range(_MAX_EXPONENT + 1)]
 _DIGITS = re.compile(r"[+-]?[0-9]*+\.?([0-9]*+)(?:[eE]([+-]?[0-9]+))?")
 _DURATION = re.compile(r"\s*([+-]?[0-9.]+(?:[eE][+-]?\d+)?)\s*(ns|us|µs|ms|s|min|h)\s*")
 _UNITS_DOWN = (("s", 10**9), ("ms", 10**6), ("µs", 10**3))
-_MINUTE_NS, _HOUR_NS, _DAY_NS = 60 * 10**9, 3600 * 10**9, 86400 * 10**9
+MINUTE_NS, HOUR_NS, DAY_NS = 60 * 10**9, 3600 * 10**9, 86400 * 10**9
 #: Times for people are in seconds below so many minutes.
 _MOST_SHORT = 2
 #: For each unit its nanoseconds as factor * 10**exponent.
@@ -275,7 +275,7 @@ def format_short(ns: float) -> str:
 def format_long(ns: int) -> str:
     """Return a time (ns) for people that may be hours: "1 h 22 min", "-3 d 4 h"; below two minutes in three digits."""
     size = abs(ns)
-    minutes, hours, days = size // _MINUTE_NS, size // _HOUR_NS, size // _DAY_NS
+    minutes, hours, days = size // MINUTE_NS, size // HOUR_NS, size // DAY_NS
     if minutes < _MOST_SHORT:
         return format_short(ns)
     parts = [(days, "d"), (hours % 24, "h"), (0 if days else minutes % 60, "min")]
@@ -285,19 +285,19 @@ def format_long(ns: int) -> str:
 def format_within(ns: int, within: int) -> str:
     """Return a time (ns) like `format_long`, with more digits if that would be wrong by more than `within` (ns)."""
     size = abs(ns)
-    minutes = size // _MINUTE_NS
+    minutes = size // MINUTE_NS
     if minutes < _MOST_SHORT:
         shown = parse_duration(format_short(size))
     else:
-        step = _HOUR_NS if size >= _DAY_NS else _MINUTE_NS
+        step = HOUR_NS if size >= DAY_NS else MINUTE_NS
         shown = size // step * step
     if abs(size - shown) <= within:
         return format_long(ns)
     step = 10 ** (len(str(within)) - 1)
     size = (size + step // 2) // step * step
-    rest = size % _MINUTE_NS if size >= _MOST_SHORT * _MINUTE_NS else size
+    rest = size % MINUTE_NS if size >= _MOST_SHORT * MINUTE_NS else size
     whole = size - rest
-    counts = [(whole // _DAY_NS, "d"), (whole // _HOUR_NS % 24, "h"), (whole // _MINUTE_NS % 60, "min")]
+    counts = [(whole // DAY_NS, "d"), (whole // HOUR_NS % 24, "h"), (whole // MINUTE_NS % 60, "min")]
     parts = [f"{count} {unit}" for count, unit in counts if count] + [format_time(rest)] * bool(rest)
     return ("-" if ns < 0 else "") + " ".join(parts)
 

@@ -44,7 +44,7 @@ from traceconv.model.builder import Builder
 from traceconv.model.clocks import REALTIME, ClockDomain, ClockSnapshot, Run, Zero, looks_like_unix_time
 from traceconv.model.diagnostics import absent, lost
 from traceconv.model.marks import ANY_TOOL_MARKS
-from traceconv.model.numbers import MS, NS, US, S, decode_json, whole_of
+from traceconv.model.numbers import DAY_NS, MS, NS, US, S, decode_json, whole_of
 from traceconv.model.source_info import Layer
 
 LARGE_VALUE = lost("chrome.large_value", "a top-level value of the trace is larger than 16 MB and was left out")
@@ -72,7 +72,6 @@ _LAST_FUNCTION = re.compile(rb'\(([^"]+):(\d+)\)"\s*:\s*\[\s*"\1"\s*,\s*\2\s*\]\
 _LAST_ENTRY = 4096
 _KEY = b'"viztracer_metadata"'
 _METADATA = "viztracer_metadata"
-_DAY_NS = 24 * 3600 * 10**9
 _MANY_DAYS = 10
 _UNITS = {"ns": NS, "us": US, "ms": MS, "s": S}
 
@@ -126,7 +125,7 @@ class ChromeTrace(Importer):
         add_top_level_samples(top, events)
         events.finish(top.get("stackFrames"))
         set_clock(top, out, self.clock)
-        days = (out.tables.last_ts() - out.tables.first_ts()) // _DAY_NS
+        days = (out.tables.last_ts() - out.tables.first_ts()) // DAY_NS
         if days >= _MANY_DAYS and self.ts_unit == "us":
             out.note(f"the trace spans {days} days: if its times are not microseconds, say so with -O ts_unit=ns")
 

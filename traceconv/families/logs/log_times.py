@@ -34,9 +34,8 @@ from msgspec import Struct
 
 from traceconv.families.common.local_time import ahead_minutes
 from traceconv.model.clocks import LocalForm, looks_like_unix_time
-from traceconv.model.numbers import parse_ns, whole
+from traceconv.model.numbers import DAY_NS, HOUR_NS, parse_ns, whole
 
-DAY_NS = 86_400 * 10**9
 #: A time of day that goes back by more than this is of the next day.
 _MIDNIGHT_NS = DAY_NS // 2
 #: A date without a year that goes back by more than this is of the next year.
@@ -265,7 +264,7 @@ def _counted_ns(groups: dict[str, bytes]) -> int:
 def time_ns(groups: dict[str, bytes]) -> int:
     """Return the time in the groups of a form, ns on its clock. Raises ValueError for no such day, hour or zone."""
     if "hours" in groups:  # since a start: more than a day is possible
-        return whole(groups["hours"]) * 3600 * 10**9 + _of_day_ns(groups | {"hour": b"0"})
+        return whole(groups["hours"]) * HOUR_NS + _of_day_ns(groups | {"hour": b"0"})
     if "hour" not in groups:
         return _counted_ns(groups)
     ns = _of_day_ns(groups)

@@ -55,7 +55,7 @@ from traceconv.model.clocks import (
 )
 from traceconv.model.diagnostics import LINES, noted
 from traceconv.model.marks import FormatMarks
-from traceconv.model.numbers import format_time, is_digits, whole, whole_of
+from traceconv.model.numbers import DAY_NS, format_time, is_digits, whole, whole_of
 from traceconv.model.track_table import TrackId
 
 FURTHER_LINES = Counted(
@@ -538,7 +538,7 @@ def _is_day(text: str) -> bool:
 
 def _day_ns(text: str) -> int:
     """Return the start of a day in ns since 1970, taken as UTC."""
-    return (date.fromisoformat(text).toordinal() - date(1970, 1, 1).toordinal()) * 86400 * 10**9
+    return (date.fromisoformat(text).toordinal() - date(1970, 1, 1).toordinal()) * DAY_NS
 
 
 #: A single line is a log only if it begins like one: a number somewhere in it may be anything.

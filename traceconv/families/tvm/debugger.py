@@ -49,7 +49,7 @@ from traceconv.model.builder import Builder
 from traceconv.model.clocks import REALTIME, ClockDomain, ClockSnapshot, LocalForm, Provenance, Run, Zero
 from traceconv.model.diagnostics import LINES, LINES_OUTSIDE, TABLE_LINES, noted
 from traceconv.model.marks import FormatMarks, SeveralMarks
-from traceconv.model.numbers import LIMIT_NS, S, format_us, parse_ns, whole
+from traceconv.model.numbers import DAY_NS, LIMIT_NS, S, format_us, parse_ns, whole
 from traceconv.model.source_info import Layer
 from traceconv.model.trace import SliceId
 from traceconv.model.track_table import NO_TRACK, TrackId
@@ -77,8 +77,7 @@ OTHER_SHAPE = noted(
     "the shape of the graph, and that of the table as table_shape",
 )
 
-_DAY_NS = 24 * 3600 * 10**9
-_HALF_DAY_NS = _DAY_NS // 2
+_HALF_DAY_NS = DAY_NS // 2
 #: The total and the rows are rounded to 3 decimals, the rows of some versions to 2.
 _ROUNDING_NS = 6
 _MEANS_HELP = (
@@ -498,11 +497,11 @@ class _Writer:
             assert row.times is not None  # the table has the columns
             start, end = row.times
             if last is not None and last - start > _HALF_DAY_NS:
-                midnight += _DAY_NS
+                midnight += DAY_NS
             elif last is not None and start < last:
                 self._out.problem(CLOCK_STEP, row.at, f"{format_us(last - start)} us back")
             last = start
-            dur = end - start + (_DAY_NS if start - end > _HALF_DAY_NS else 0)
+            dur = end - start + (DAY_NS if start - end > _HALF_DAY_NS else 0)
             args = self._args(row, dump, place)
             self._out.balance.written += 1
             slices[place] = self._out.slice(track, midnight + start, dur, row.name, "node", args, row.at)
