@@ -276,7 +276,8 @@ def test_odd_numbers_beside_the_events(format: str, tmp_path: Path) -> None:
                 trace = read(path, format=format)
                 assert trace.sources[0].balance.even
                 count += 1
-    assert count == (len(keys) * len(VALUES) if format in READ_ANY_EVENTS else 0)
+    expected = len(keys) * len(VALUES) if format in READ_ANY_EVENTS else 0
+    assert count == expected, "an input with nothing of the format is not refused: raise source.malformed(...)"
 
 
 @pytest.mark.parametrize("depth", [10, 1000, 100_000])
