@@ -35,7 +35,7 @@ from tests.make_perf import (
     Maker,
     oddities,
 )
-from traceconv.align.inputs import warnings_of_duplicates
+from traceconv.align.duplicates import warnings_of_duplicates
 from traceconv.api import identify, read
 from traceconv.errors import NothingRead
 from traceconv.families.common.elf import functions_of

@@ -201,6 +201,7 @@ def merge(
     Raises:
         UnrelatedClocks: nothing relates the clocks of two inputs. Only the report is written.
         AmbiguousAlignment: the events of two inputs fit at several offsets. Only the report is written.
+        UnverifiedAlignment: the events do not confirm the clocks. Only the report is written.
         InconsistentClocks: the constraints contradict themselves, the files or the events. Only the report is written.
         LostData: the output is strict, and data was lost. Nothing is written.
         TraceconvError: any other failure. Nothing is written, except that the trace exists if only a report failed.
@@ -250,7 +251,7 @@ def estimate(
     The arguments are those of `merge`. `force` lets a report replace a file.
 
     Raises:
-        UnrelatedClocks, AmbiguousAlignment, InconsistentClocks: as for `merge`.
+        UnrelatedClocks, AmbiguousAlignment, UnverifiedAlignment, InconsistentClocks: as for `merge`.
         TraceconvError: an input cannot be read, or the report cannot be written.
     """
     files = opened(inputs, Settings(options, constraints, policy, limits=limits))

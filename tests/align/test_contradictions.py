@@ -15,8 +15,9 @@ from tests.benchmarks.alignment.trials import late_pair
 from tests.benchmarks.alignment.trials import recorded as on_unknown_clock
 from traceconv.align import Policy, align, comparison
 from traceconv.align.constraints import Constraints, NameMap, parse_constraints
+from traceconv.align.duplicates import same_recording
 from traceconv.align.estimate import PairEstimate
-from traceconv.align.inputs import ClockInput, same_recording
+from traceconv.align.inputs import ClockInput
 from traceconv.errors import InconsistentClocks, UnrelatedClocks
 from traceconv.merging.traces import merge_traces
 from traceconv.model.builder import Builder

@@ -58,7 +58,7 @@ def right(found: Estimate, source: Array, rows: Array) -> tuple[float, float]:
 def test_most_pairs_are_right(seed: int, missing_outer: float, how: dict[str, object], least_found: float) -> None:
     a, b, source, _, rows = related(seed, missing_outer=missing_outer, **how)
     found = align_durations(a, b)
-    assert not found.verdict.refused, found.reason
+    assert not found.verdict.unusable, found.reason
     precise, recall = right(found, source, rows)
     assert precise >= 0.97
     assert recall >= least_found
@@ -100,7 +100,7 @@ def test_another_run_of_the_same_network_is_never_ok(seed: int, part: tuple[floa
     a = outer(run(rng, shape, net))
     b, _ = inner(rng, run(rng, shape, net), NO_TIMES, part=part)
     found = align_durations(a, without_times(b))
-    assert found.verdict.refused, found.reason
+    assert found.verdict.unusable, found.reason
 
 
 @pytest.mark.parametrize("seed", range(1040, 1044))
@@ -109,7 +109,7 @@ def test_another_run_of_the_same_network_is_never_ok(seed: int, part: tuple[floa
 def test_exactly_periodic_work_is_refused(seed: int, part: tuple[float, float], missing_outer: float) -> None:
     a, b, *_ = related(seed, SMALL.periodic(), missing_outer, part=part)
     found = align_durations(a, b)
-    assert found.verdict.refused
+    assert found.verdict.unusable
 
 
 def test_copies_of_one_iteration_are_ambiguous_by_their_spacing() -> None:
@@ -159,7 +159,7 @@ def test_wrong_kinds_cost_only_their_own_pairs() -> None:
     wrong = np.random.default_rng(0).random(len(b)) < 0.1
     kind[wrong] = (kind[wrong] + 1) % 4
     found = align_durations(a, replace(b, kind=kind))
-    assert not found.verdict.refused, found.reason
+    assert not found.verdict.unusable, found.reason
     assert right(found, source, rows)[0] >= 0.97
 
 
@@ -167,7 +167,7 @@ def test_a_profile_of_a_part_of_the_log() -> None:
     a, b, source, _, _ = related(1054)
     rows = np.arange(200, 400)
     found = align_durations(a.take(rows), b)
-    assert not found.verdict.refused, found.reason
+    assert not found.verdict.unusable, found.reason
     assert right(found, source, rows)[0] >= 0.97
 
 

@@ -208,7 +208,7 @@ def test_paced_work_on_a_coarse_clock_is_believed_only_where_it_varies(late: flo
         assert estimate.verdict is not Verdict.OK, estimate.reason
         assert late == 0.2 or "too little shows that the files are of one run" in str(estimate.reason)
         own = judged(host_file(made), device_file(without(made, lost, seed), 5e9, 0.0))
-        assert (own.verdict is Verdict.OK) if late == 0.2 else own.verdict.refused
+        assert (own.verdict is Verdict.OK) if late == 0.2 else own.verdict.unusable
 
 
 def test_other_programmes_are_refused() -> None:
@@ -217,7 +217,7 @@ def test_other_programmes_are_refused() -> None:
     for seed in range(10):
         times = np.cumsum(rng.exponential(80 * US, 700))
         other = Made([], [(time, 3 * US, f"kernel {number % 7}", number) for number, time in enumerate(times, 1)])
-        assert judged(host_file(run(seed)), device_file(other, 0.0, 0.0)).verdict.refused
+        assert judged(host_file(run(seed)), device_file(other, 0.0, 0.0)).verdict.unusable
 
 
 def test_without_waits_one_side_is_open() -> None:

@@ -47,7 +47,7 @@ def test_what_formats_say_decides_and_not_durations() -> None:
     assert (found.estimate.verdict, found.swapped) == (Verdict.OK, True)
     against = estimate_pair(*sides(Layer.LIBRARY, Layer.FRAMEWORK), None, NameMap())
     assert against is not None
-    assert against.estimate.verdict.refused
+    assert against.estimate.verdict.unusable
 
 
 def test_work_of_a_device_lies_in_no_call() -> None:

@@ -442,7 +442,7 @@ def test_there_are_words_for_each_verdict_and_method(verdict: Verdict, method: M
     text = page({**good, "verdict": verdict, "pairs": [{**good["pairs"][0], "method": method, "verdict": verdict}]})
     assert f'<span class="pill {verdict}">' in text.partition("</h1>")[0]
     assert f"Compared: {method.compared}." in text
-    assert "was used because of" in text or not verdict.refused
+    assert "was used because of" in text or not verdict.unusable
 
 
 @pytest.mark.parametrize("verdict", ["ambiguous", "insufficient", "unverified"])

@@ -90,7 +90,7 @@ def test_an_echo_is_never_taken_for_its_origin() -> None:
         what = readings(seed, replace(BUSY, idle_every=1, idle_ms=2.0))
         middle = right_offset(what) + what.period
         found = align_interruptions(what, [(middle - 0.3 * MS, middle + 0.3 * MS)], LIMIT, hard=False)
-        if not found.verdict.refused:
+        if not found.verdict.unusable:
             assert errors(found, what)[0].max() <= 30 * US
             found_right += 1
     assert found_right >= 2
@@ -105,7 +105,7 @@ def test_where_echoes_are_as_good_none_is_believed() -> None:
     what = watched(outer_ends(made), TRUTH.map(even[keep]))
     middle = right_offset(what)
     found = align_interruptions(what, [(middle - 2.5 * MS, middle + 2.5 * MS)], LIMIT, hard=False)
-    assert found.verdict.refused or errors(found, what)[0].max() <= 30 * US
+    assert found.verdict.unusable or errors(found, what)[0].max() <= 30 * US
 
 
 def test_a_long_recording_with_drift() -> None:
@@ -196,7 +196,7 @@ def test_what_is_known_better_already_stays() -> None:
     right = round(float(truth.map(np.array([middle], np.float64))[0])) - middle
     found = estimate_pair(a, b, ClockMap(right, 3_000, (Step("exactly"),)), NameMap())
     assert found is not None
-    assert found.estimate.verdict.refused
+    assert found.estimate.verdict.unusable
 
 
 def threads_of(tids: tuple[int, ...], *, sampled: bool) -> Trace:

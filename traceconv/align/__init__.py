@@ -23,8 +23,9 @@ from itertools import chain
 
 from traceconv.align.constraints import NO_CONSTRAINTS, Constraints
 from traceconv.align.domains import Key
+from traceconv.align.duplicates import warnings_of_duplicates
 from traceconv.align.identity import identified, viewed
-from traceconv.align.inputs import Inputs, Placed, Policy, gathered, related_maps, warnings_of_duplicates
+from traceconv.align.inputs import Inputs, Placed, Policy, gathered, related_maps
 from traceconv.align.placement import (
     NoOverlap,
     place,

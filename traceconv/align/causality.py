@@ -218,7 +218,7 @@ def _inside(alignment: Alignment) -> Iterator[Check]:
     for pair in alignment.pairs:
         sides, clocks = (pair.a, pair.b), pair.keys
         placed = all(side.clock in alignment.maps[side.index] and not side.domain.synthetic for side in sides)
-        if pair.rows is None or not len(pair.rows[0]) or pair.estimate.verdict.refused or not placed:
+        if pair.rows is None or not len(pair.rows[0]) or pair.estimate.verdict.unusable or not placed:
             continue
         if pair.b.index not in alignment.placements:
             check = _check_of_inside(alignment, pair, pair.rows)

@@ -16,6 +16,7 @@ from traceconv.align.anchors import Instant
 from traceconv.align.candidates import LEAST_MARGIN
 from traceconv.align.constraints import NameMap
 from traceconv.align.domains import Key, Warnings
+from traceconv.align.duplicates import same_recording
 from traceconv.align.estimate import MOST_RIVALS, Method, PairEstimate, is_accepted, relined, stated_outer
 from traceconv.align.evidence import estimate_pair
 from traceconv.align.inputs import (
@@ -26,7 +27,6 @@ from traceconv.align.inputs import (
     is_timed,
     of_other_pids,
     resolutions_ns,
-    same_recording,
 )
 from traceconv.align.launches import early_work, host_and_device
 from traceconv.align.placement import local_time_of, zone_behind, zone_text
@@ -45,7 +45,7 @@ _MOST_SLICES = 50_000
 _LEAST_CONTRADICTION_NS = 1_000_000
 _CONTRADICTED_BOUNDS = 10
 _FIT_AT_SEVERAL = "its events do not fit those of {} at this offset, but at several others"
-#: How far from the statement of the user events are looked for that may fit at several offsets, ns.
+#: If events are certain of no offset, they are compared again this far around the one that the user states, ns.
 _NEAR_NS = (50_000, _LEAST_CONTRADICTION_NS)
 
 
@@ -91,7 +91,7 @@ def _searched(
     is_stated, estimate = known.verdict is Verdict.OK, earlier
     if known.bound_ns < _LEAST_CONTRADICTION_NS:
         estimate = estimate_pair(a, b, replace(known, bound_ns=_LEAST_CONTRADICTION_NS), names)
-    if estimate is None or not estimate.estimate.verdict.refused:
+    if estimate is None or not estimate.estimate.verdict.unusable:
         return estimate, False
     # Nothing is certain near to the statement. Unless that is settled, look at all offsets.
     by_names = estimate.estimate.method is Method.SEQUENCE

@@ -440,7 +440,7 @@ def with_others_apart(inputs: Inputs, placed: Placed, names: NameMap) -> Placed:
 def _is_telling(outer: ClockInput, inner: ClockInput, placed: Placed) -> bool:
     """Return whether two clocks are so well known that calls lie in the operators that made them."""
     clock_map = _between(outer, inner, placed)
-    if clock_map.bound_ns is None or clock_map.verdict.refused or clock_map.bound_ns > _EXACT_NS:
+    if clock_map.bound_ns is None or clock_map.verdict.unusable or clock_map.bound_ns > _EXACT_NS:
         return False
     if max(len(side.trace.slices.ts) for side in (outer, inner)) <= _MOST_UNCOMPARED:
         return True

@@ -1,7 +1,8 @@
-"""Solve a network of clocks with more relations than connect them: check these, and find a map for each clock.
+"""Decide where each clock lies, by all that files and user state and that events say, or refuse to (`decide`).
 
-A relation on a loop can be checked: a time that is taken around the loop must come back to itself, as far as the bounds
-allow. A relation on no loop (a bridge) cannot be checked.
+First the relations are checked against each other, as a network with more of them than connect the clocks. A relation
+on a loop can be checked: a time that is taken around the loop must come back to itself, as far as the bounds allow. A
+relation on no loop (a bridge) cannot be checked.
 
 The maps along the best paths are corrected: offsets and drifts of all clocks are fitted together by weighted least
 squares (weight 1 / bound^2). So the maps stay integers, and the corrections, in doubles, are small. If the sum of

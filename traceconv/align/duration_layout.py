@@ -21,6 +21,7 @@ import numpy as np
 
 from traceconv.align.constraints import NameMap
 from traceconv.align.domains import Key, Warnings
+from traceconv.align.duplicates import same_recording
 from traceconv.align.durations import align_durations
 from traceconv.align.estimate import Array, PairEstimate, is_accepted, some_of
 from traceconv.align.features import shared_work
@@ -35,7 +36,6 @@ from traceconv.align.inputs import (
     is_timed,
     not_aligned,
     of_other_pids,
-    same_recording,
     taken_as_best,
 )
 from traceconv.io.shown import listed

@@ -328,7 +328,7 @@ class PairEstimate:
     @property
     def has_offset(self) -> bool:
         """Whether the estimate has an offset, even a refused one."""
-        return not self.estimate.verdict.refused or self.estimate.landscape is not None
+        return not self.estimate.verdict.unusable or self.estimate.landscape is not None
 
     @property
     def bound_ns(self) -> int:
@@ -443,7 +443,7 @@ def refused_unless_narrower(pair: PairEstimate, give: str, them: str) -> PairEst
         give, them: for the reason, what gives the bound, and the pronoun for it.
     """
     known = pair.known.bound_ns if pair.known else None
-    if known is None or pair.estimate.verdict.refused or pair.bound_ns < known:
+    if known is None or pair.estimate.verdict.unusable or pair.bound_ns < known:
         return pair
     reason = f"{give} ±{pair.bound_ns / 1e3:.0f} µs, no better than what is known without {them}"
     return replace(pair, estimate=insufficient(pair.estimate.method, reason))

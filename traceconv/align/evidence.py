@@ -16,6 +16,7 @@ import numpy as np
 from traceconv.align.activity import align_bins, align_samples, set_clock
 from traceconv.align.constraints import NameMap
 from traceconv.align.domains import spans
+from traceconv.align.duplicates import same_recording
 from traceconv.align.estimate import (
     Bins,
     Estimate,
@@ -46,7 +47,7 @@ from traceconv.align.features import (
     shared_work,
 )
 from traceconv.align.geometry import Chain, Line, Region
-from traceconv.align.inputs import ClockInput, same_recording
+from traceconv.align.inputs import ClockInput
 from traceconv.align.launches import align_launches, launches_of
 from traceconv.align.sampling_gaps import align_interruptions
 from traceconv.align.sequences import align_sequences
@@ -158,7 +159,7 @@ def by_launches(a: ClockInput, b: ClockInput, known: ClockMap | None) -> PairEst
     if any(side.trace.sources[0].marks.launches is None for side in (a, b)):
         return None
     found = in_both_orders(_by_launches, a, b, known)
-    return min(found, key=lambda pair: pair.estimate.verdict.refused, default=None)
+    return min(found, key=lambda pair: pair.estimate.verdict.unusable, default=None)
 
 
 def _by_launches(host: ClockInput, device: ClockInput, known: ClockMap | None) -> list[PairEstimate]:
@@ -227,7 +228,7 @@ def by_activity(a: ClockInput, b: ClockInput, known: ClockMap | None) -> PairEst
     Without a certain one the best is returned; None if there is nothing to compare.
     """
     found = in_both_orders(_by_activity, a, b, known)
-    certain = [pair for pair in found if not pair.estimate.verdict.refused]
+    certain = [pair for pair in found if not pair.estimate.verdict.unusable]
     middle = sum(a.span) // 2
     for pair in certain:
         apart = abs(pair.clock_map.at(middle) - certain[0].clock_map.at(middle))
@@ -249,7 +250,7 @@ def _by_activity(a: ClockInput, b: ClockInput, known: ClockMap | None) -> list[P
     views: list[Samples | Bins] = [*labelled, *bins_of(b.trace, b.clock)[:_MOST_VIEWS]]
     pairs = [_pair(a, b, (slices.zero_ns, seen.zero_ns), known, partial(_compared, slices, seen)) for seen in views]
     pairs = [*_by_gaps(a, b, known, pairs[: len(labelled)]), *pairs]
-    return [pair if pair.estimate.verdict.refused else _unless_set(pair, slices, labelled) for pair in pairs]
+    return [pair if pair.estimate.verdict.unusable else _unless_set(pair, slices, labelled) for pair in pairs]
 
 
 def _unless_set(pair: PairEstimate, slices: Events, views: Sequence[Samples]) -> PairEstimate:
@@ -280,7 +281,7 @@ def _compared(slices: Events, activity: Samples | Bins, before: Known) -> Estima
 def _by_gaps(a: ClockInput, b: ClockInput, known: ClockMap | None, rough: Sequence[PairEstimate]) -> list[PairEstimate]:
     """Return the estimates by the gaps around samples of b in the clock readings of a."""
     narrow = known if known is not None and known.bound_ns is not None and known.bound_ns <= _NARROW_NS else None
-    certain = [pair for pair in rough if not pair.estimate.verdict.refused and _half_width(pair) <= _AROUND_NS]
+    certain = [pair for pair in rough if not pair.estimate.verdict.unusable and _half_width(pair) <= _AROUND_NS]
     pairs = []
     for sampled in sampled_threads(a.trace, a.clock, b.trace, b.clock):
         # The known offsets may span several sampling periods, which look the same. Labels then tell which one it is.
@@ -294,7 +295,7 @@ def _by_gaps(a: ClockInput, b: ClockInput, known: ClockMap | None, rough: Sequen
         for windows in filter(None, tries):
             estimate = align_interruptions(sampled, windows, FREE_DRIFT, hard=bool(narrow or certain))
             pairs.append(pair_estimate(a, b, estimate, (sampled.zero_reads_ns, sampled.zero_ns), known))
-            if not estimate.verdict.refused:
+            if not estimate.verdict.unusable:
                 break
     return pairs
 
@@ -340,12 +341,12 @@ def estimate_pair(a: ClockInput, b: ClockInput, known: ClockMap | None, names: N
         return launched
     have_slices = all(len(side.trace.slices.ts) for side in (a, b))
     named = by_names(a, b, known, names) if have_slices else None
-    is_settled = named is not None and not named.estimate.verdict.refused
+    is_settled = named is not None and not named.estimate.verdict.unusable
     active = None if is_settled else by_activity(a, b, known)
     # Users understand names best: of equally good answers they are reported.
     found = [pair for pair in (named, launched, active) if pair is not None]
     return min(
         found,
-        key=lambda pair: (pair.estimate.verdict.refused, pair.estimate.verdict is not Verdict.OK),
+        key=lambda pair: (pair.estimate.verdict.unusable, pair.estimate.verdict is not Verdict.OK),
         default=None,
     )

@@ -186,7 +186,7 @@ def viewed(traces: Sequence[Trace], alignment: Alignment) -> View:
     """
     view = View([Recording(trace.sources[0], alignment.machines[index]) for index, trace in enumerate(traces)])
     for index, (trace, maps) in enumerate(zip(traces, alignment.maps, strict=True)):
-        if any(clock_map.verdict.refused for clock_map in maps.values()):
+        if any(clock_map.verdict.unusable for clock_map in maps.values()):
             continue
         placement = alignment.placements.get(index)
         inside = None if placement is None else _around(traces[placement.host], placement)

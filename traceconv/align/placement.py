@@ -1,4 +1,8 @@
-"""Complete the maps to trace time: offsets of the user, tracks without times, totals; refuse what nothing relates."""
+"""Complete the maps to trace time: offsets of the user, tracks without times, totals; refuse what nothing relates.
+
+It also warns about whole inputs: ranks of two jobs or without a host, and times that overlap with no other input, with
+the zones in which local times would.
+"""
 
 from __future__ import annotations
 

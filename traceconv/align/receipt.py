@@ -189,7 +189,7 @@ class Alignment:
                 )
                 for line in lines[index]
             ]
-        left = self.together.without(inputs) if verdict.refused else self.together
+        left = self.together.without(inputs) if verdict.unusable else self.together
         return replace(self, maps=maps, receipt=list(chain.from_iterable(lines)), together=left)
 
 

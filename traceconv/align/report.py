@@ -396,7 +396,7 @@ def page(report: Json) -> str:
         drift=lambda ppm: format_drift(ppm).replace("-", "−"),
         grouped="{:,}".format,
     )
-    environment.tests["refused"] = lambda verdict: Verdict(verdict).refused
+    environment.tests["unusable"] = lambda verdict: Verdict(verdict).unusable
     pictures = {"timeline": timeline, "residuals": residuals, "landscape": landscape, "region": region}
     environment.globals.update(pictures=pictures, Method=Method, Verdict=Verdict, verdict_of=_verdict_of)
     environment.globals["found_nothing"] = _found_nothing
@@ -437,7 +437,7 @@ def _verdict_of(file: str, clock: str, report: Json) -> str | None:
     """Return the verdict on a clock that was not placed; None if it was not compared."""
     for pair in report["pairs"]:
         if (file, clock) in ((pair[side]["file"], pair[side]["clock"]) for side in "xy"):
-            return str(pair["verdict"] if Verdict(pair["verdict"]).refused else report["verdict"])
+            return str(pair["verdict"] if Verdict(pair["verdict"]).unusable else report["verdict"])
     return None
 
 
@@ -452,7 +452,7 @@ def _found_nothing(pair: Json, report: Json) -> bool:
         if clock["map"]
     }
     verdicts = [placed.get((pair[side]["file"], pair[side]["clock"])) for side in "xy"]
-    return all(verdict is not None and not Verdict(verdict).refused for verdict in verdicts)
+    return all(verdict is not None and not Verdict(verdict).unusable for verdict in verdicts)
 
 
 @dataclass(frozen=True, slots=True)

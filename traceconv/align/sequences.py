@@ -278,7 +278,7 @@ def _lines(a: Events, b: Events, line: Line) -> tuple[tuple[Line, ...], str | No
     rest = b.take(slice(end + size, len(b)))
     last = lines[-1]
     estimate = _by_places(a, rest, Prior()) if len(rest) >= LEAST_PAIRS else None
-    if estimate is None or estimate.verdict.refused:
+    if estimate is None or estimate.verdict.unusable:
         if float(b.start[end]) > last_time(a, last):
             return lines, None
         return (), (

@@ -257,7 +257,7 @@ def align_command(
 def _what_events_say(pair: PairEstimate) -> str:
     """Return the estimate for two files, and whether it placed them."""
     estimate = pair.estimate
-    verdict = f"not used ({estimate.verdict})" if estimate.verdict.refused and not pair.taken else estimate.verdict
+    verdict = f"not used ({estimate.verdict})" if estimate.verdict.unusable and not pair.taken else estimate.verdict
     return f"{pair.clock_map.method}: {verdict}: {estimate.reason}"
 
 

@@ -195,7 +195,7 @@ def _with_doubts(tracks: Tracks, maps: dict[int, ClockMap]) -> Tracks:
 def _doubt(verdict: Verdict) -> str:
     if verdict is Verdict.SEPARATE:
         return "not aligned"
-    return "place uncertain" if verdict.refused else ""
+    return "place uncertain" if verdict.unusable else ""
 
 
 def _note_times_before_zero(trace: Trace) -> None:

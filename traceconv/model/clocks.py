@@ -69,8 +69,11 @@ class Verdict(enum.StrEnum):
     SEPARATE = "separate"
 
     @property
-    def refused(self) -> bool:
-        """Whether traces with this verdict are not merged."""
+    def unusable(self) -> bool:
+        """Whether there is no offset that may be used: none was found, several fit, or it is contradicted.
+
+        That of UNVERIFIED may be, if the inputs are of one run: see `align.estimate.is_accepted`.
+        """
         return self not in (Verdict.OK, Verdict.ASSUMED, Verdict.UNVERIFIED)
 
     @property

@@ -72,7 +72,7 @@ def main(first: int, count: int) -> None:
         limit = 2 * MS if counted else 200 * US
         for name, case in cases.items():
             rows = [trial(seed, counted, case) for seed in range(first, first + count)]
-            taken = [row for row in rows if not row[0].verdict.refused]
+            taken = [row for row in rows if not row[0].verdict.unusable]
             errors = np.abs(np.array([row[1] for row in taken] or [0.0])) / US
             right = sum(abs(row[1]) < limit for row in rows)
             wrong = sum(abs(row[1]) >= limit for row in taken) if case[4] else len(taken)
