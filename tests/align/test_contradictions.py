@@ -21,7 +21,17 @@ from traceconv.align.inputs import ClockInput
 from traceconv.errors import InconsistentClocks, UnrelatedClocks
 from traceconv.merging.traces import merge_traces
 from traceconv.model.builder import Builder
-from traceconv.model.clocks import BOOTTIME, REALTIME, ClockDomain, ClockMap, ClockSnapshot, LocalTime, Provenance, Zero
+from traceconv.model.clocks import (
+    BOOTTIME,
+    REALTIME,
+    WELL_KNOWN_NS,
+    ClockDomain,
+    ClockMap,
+    ClockSnapshot,
+    LocalTime,
+    Provenance,
+    Zero,
+)
 from traceconv.model.clocks import Run as Runs
 from traceconv.model.layout import lay_out
 from traceconv.model.numbers import format_time, parse_duration
@@ -235,6 +245,18 @@ def test_clocks_that_are_stated_to_be_equal_are_contradicted_beyond_what_events_
         align(two(late_ns))
     (moved,) = re.findall(r"--offset a\.json=([^\s~]+)~\S+ follows the events", caught.value.hint)
     assert abs(parse_duration(moved) - late_ns) < 5_000
+
+
+@pytest.mark.parametrize(("bound_ns", "compared"), [(WELL_KNOWN_NS, False), (WELL_KNOWN_NS + 1, True)])
+def test_events_refine_only_clocks_that_are_not_well_known(bound_ns: int, compared: bool) -> None:
+    """Events may contradict both."""
+    work = made()
+    outer = view("a.json", work, 0, OWN, snapshots=(snap(EPOCH_NS, bound_ns),))
+    found = align([outer, view("b.json", work, EPOCH_NS, REALTIME, 1)])
+    assert [line.verdict for line in found.receipt] == ["ok", "ok"]
+    assert [pair.taken for pair in found.pairs] == [True] * compared
+    with pytest.raises(InconsistentClocks, match="contradict"):
+        align([outer, view("b.json", work, EPOCH_NS + 100_000, REALTIME, 1)])
 
 
 @pytest.mark.parametrize("late_ns", [-100_000, -60_000, -50_000, 50_000, 100_000])

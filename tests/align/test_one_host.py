@@ -34,7 +34,7 @@ from traceconv.align.inputs import Inputs, Placed
 from traceconv.api import merge, read
 from traceconv.errors import AlignmentError, AmbiguousAlignment, UnrelatedClocks, UnverifiedAlignment
 from traceconv.model.builder import Builder
-from traceconv.model.clocks import DRIFT_UNIT, ONE_HOST_DRIFT, REALTIME, Verdict
+from traceconv.model.clocks import DRIFT_UNIT, ONE_HOST_DRIFT, REALTIME, WELL_KNOWN_NS, Verdict
 from traceconv.model.layout import lay_out
 from traceconv.model.numbers import parse_duration
 from traceconv.model.source_info import Layer
@@ -129,7 +129,7 @@ def test_calls_that_end_behind_their_operators_are_of_their_process(seed: int, s
     assert not found.others
 
 
-@pytest.mark.parametrize(("bound_ns", "apart"), [(19_000, True), (21_000, False)])
+@pytest.mark.parametrize(("bound_ns", "apart"), [(WELL_KNOWN_NS, True), (WELL_KNOWN_NS + 1, False)])
 def test_clocks_that_are_not_known_exactly_tell_no_calls_apart(
     bound_ns: int, apart: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:

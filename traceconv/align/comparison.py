@@ -32,7 +32,16 @@ from traceconv.align.launches import early_work, host_and_device
 from traceconv.align.placement import local_time_of, zone_behind, zone_text
 from traceconv.errors import InconsistentClocks
 from traceconv.io.shown import listed
-from traceconv.model.clocks import DRIFT_UNIT, HOSTS_DRIFT, ONE_HOST_DRIFT, ClockDomain, ClockGraph, ClockMap, Verdict
+from traceconv.model.clocks import (
+    DRIFT_UNIT,
+    HOSTS_DRIFT,
+    ONE_HOST_DRIFT,
+    WELL_KNOWN_NS,
+    ClockDomain,
+    ClockGraph,
+    ClockMap,
+    Verdict,
+)
 from traceconv.model.numbers import earlier_or_later, format_option, format_short, format_time, format_uncertainty
 from traceconv.model.source_info import Layer
 
@@ -445,10 +454,6 @@ def of_other_events(
     return False
 
 
-#: Clocks that are related within this bound, ns, are not compared: named events are not more exact.
-_WELL_KNOWN_NS = 20_000
-
-
 @dataclass(frozen=True, slots=True)
 class Contradicted:
     """The relation of two clocks by the files, which an estimate contradicts.
@@ -581,7 +586,7 @@ def _compared(
     of_hosts = a.wall != b.wall and rough is not None and not rough.by_user
     if (rough is not None and (of_hosts or rough.two_hosts or of_one_tool(a, b))) or _of_other_processes(a, b, clocks):
         return None, ()
-    exact = rough is not None and rough.uncertainty <= _WELL_KNOWN_NS
+    exact = rough is not None and rough.uncertainty <= WELL_KNOWN_NS  # then events may contradict it, but not refine it
     found = None if exact else estimate_pair(a, b, rough, policy.names)
     pair = None if found is None else _of_steady_clocks(found, rough)
     accepted = pair is not None and is_accepted(pair.estimate, same_run=policy.same_run)

@@ -42,7 +42,7 @@ from traceconv.align.matching import (
     sticking_out,
 )
 from traceconv.io.shown import listed
-from traceconv.model.clocks import ClockMap, Verdict
+from traceconv.model.clocks import WELL_KNOWN_NS, ClockMap, Verdict
 from traceconv.model.columns import I64
 from traceconv.model.numbers import earlier_or_later
 from traceconv.model.source_info import Layer
@@ -405,8 +405,6 @@ def _during(calls: _Calls, starts: F64, part: Array) -> int:
 
 #: Logs and frameworks with more slices are looked at only if their events were compared, and many lie in no operator.
 _MOST_UNCOMPARED = 50_000
-#: Clocks that are known less exactly do not tell which calls lie in operators, ns: some operators last 20 µs.
-_EXACT_NS = 20_000
 #: The fewest calls of others, and their least share of all. Not tuned: as for matches in `sequences`.
 _FEWEST, _LEAST_SHARE = 16, 0.1
 #: A call that ends behind its operator is of others if it starts in it this many spreads away from the usual delay
@@ -440,7 +438,7 @@ def with_others_apart(inputs: Inputs, placed: Placed, names: NameMap) -> Placed:
 def _is_telling(outer: ClockInput, inner: ClockInput, placed: Placed) -> bool:
     """Return whether two clocks are so well known that calls lie in the operators that made them."""
     clock_map = _between(outer, inner, placed)
-    if clock_map.bound_ns is None or clock_map.verdict.unusable or clock_map.bound_ns > _EXACT_NS:
+    if clock_map.bound_ns is None or clock_map.verdict.unusable or clock_map.bound_ns > WELL_KNOWN_NS:
         return False
     if max(len(side.trace.slices.ts) for side in (outer, inner)) <= _MOST_UNCOMPARED:
         return True

@@ -189,6 +189,9 @@ _FITS = 2**62
 UNSTATED_BOUND_NS = 40_000
 #: The largest error that is conceivable for such files, ns.
 MOST_UNSTATED_NS = 10**9
+#: Clocks that are related within this bound, ns, are well known: by named events they would not be known better, and
+#: calls lie in the operators that made them, of which some last no longer. PyTorch profiles are just well known.
+WELL_KNOWN_NS = 20_000
 #: The unit of drifts is 2**-40, that is 9e-13, or 1 ns in 18 minutes.
 _DRIFT_BITS = 40
 DRIFT_UNIT = 2.0**-_DRIFT_BITS

@@ -84,7 +84,8 @@ BACKSLASHES = repaired(
 
 #: Between the zero of the file and the wall clock. Times are readings of the time stamp counter of the CPU, converted
 #: by readings of both at the ends of the recording. Against clock readings inside of its annotations, a recording of
-#: torch 2.13 was off by something between -7.8 and +12.3 us; this is that with a margin.
+#: torch 2.13 was off by something between -7.8 and +12.3 us; this is that with a margin. Events do not refine clocks
+#: that are known so well (`WELL_KNOWN_NS`).
 _BOUND_NS = 20_000
 _METHOD = "baseTimeNanoseconds of the file, from a CPU counter that follows the wall clock to 20 µs"
 
