@@ -945,10 +945,12 @@ def _as_of_users() -> dict[str, str]:
     [
         ("ImportError('numpy.so: failed to map segment\\nand advice')", "numpy.so: failed to map segment"),
         ("MemoryError()", "not enough memory"),
+        ("SystemError('error return without exception set')", "error return without exception set"),
     ],
 )
 def test_a_library_that_cannot_be_loaded_is_one_line(failure: str, reason: str) -> None:
-    code = (
+    limit = "import resource\nresource.setrlimit(resource.RLIMIT_AS, (1 << 33, 1 << 33))\n"
+    code = (limit if "SystemError" in failure else "") + (
         "import sys\nfrom traceconv.__main__ import main\nclass Finder:\n  def find_spec(self, name, *_):\n"
         f"    if name == 'numpy': raise {failure}\nsys.meta_path.insert(0, Finder())\nmain()"
     )

@@ -18,8 +18,8 @@ def main() -> None:
         from traceconv.cli import main as run
 
         run()
-    except (ImportError, MemoryError) as error:
-        if os.environ.get("TRACECONV_DEBUG") or (getattr(error, "name", "") or "").startswith("traceconv"):
+    except (ImportError, MemoryError, SystemError) as error:
+        if os.environ.get("TRACECONV_DEBUG") or _is_bug(error):
             raise
         try:
             reason = _why_not_loaded(error)
@@ -31,10 +31,17 @@ def main() -> None:
         process.end_silently()
 
 
-def _why_not_loaded(error: ImportError | MemoryError) -> str:
+def _is_bug(error: ImportError | MemoryError | SystemError) -> bool:
+    """Return whether an error is one of the product; libraries raise SystemError where memory is limited."""
+    if isinstance(error, SystemError):
+        return not process.memory_hint()
+    return (getattr(error, "name", "") or "").startswith("traceconv")
+
+
+def _why_not_loaded(error: ImportError | MemoryError | SystemError) -> str:
     """Return the lines that say why a library cannot be loaded: mostly there is too little memory for it."""
     first: BaseException = error  # libraries wrap the reason into pages of advice
-    while isinstance(cause := first.__cause__ or first.__context__, ImportError | MemoryError):
+    while isinstance(cause := first.__cause__ or first.__context__, ImportError | MemoryError | SystemError):
         first = cause
     reason = one_line((str(first) or "not enough memory").strip().splitlines()[0])
     hint = process.memory_hint()
