@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from tests.benchmarks.alignment.simulate import MS, US, S, Shape, Truth, as_samples, interrupted, outer, run
 from tests.benchmarks.alignment.trials import watched_pair, watched_trial
+from traceconv.align import sampling_gaps
 from traceconv.align.constraints import NameMap
 from traceconv.align.estimate import Estimate, Method, SampledThreads
 from traceconv.align.evidence import estimate_pair
@@ -227,3 +228,15 @@ def test_without_common_numbers_the_busiest_may_be_any() -> None:
     assert [len(one.threads[0][1]) for one in found] == [5, 4]
     assert all(len(one.threads[0][0]) == 10 for one in found)
     assert not sampled_threads(threads_of((7,), sampled=True), 0, threads_of((7,), sampled=True), 0)
+
+
+@pytest.mark.parametrize(
+    ("turns", "surprise", "close", "is_rival"),
+    [(0.3, 60.0, 10.0, True), (0.3, 40.0, 10.0, False), (2.0, 80.0, 60.0, False), (2.0, 95.0, 60.0, True)],
+)
+def test_a_rival_is_nearly_as_good_and_no_echo(turns: float, surprise: float, close: float, is_rival: bool) -> None:
+    """An echo is a whole number of sampling periods away, and worse than its origin by more than chance."""
+    period = 1e6
+    best = sampling_gaps._Gap(0.0, 0.0, 100.0, 10.0)
+    rival = sampling_gaps._Gap(turns * period, 0.0, surprise, close)
+    assert (sampling_gaps._too_good(best, [rival], period) is rival) is is_rival
