@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
 import msgspec
 
-from traceconv.align import Alignment, Policy, ReceiptLine, align
-from traceconv.align.causality import believed, causality
+from traceconv.align import Alignment, Policy, ReceiptLine, align, checked_alignment
 from traceconv.align.checks import Causality
 from traceconv.align.constraints import NO_CONSTRAINTS, Constraints
 from traceconv.align.identity import Together
@@ -221,7 +220,7 @@ def merge(
     space = Memory(files.settings.memory)
     traces = read_all(files, space)
     alignment, checks = _aligned(traces, files, reports_to, force)
-    rendered = _rendered(reports_to, traces, alignment, checks)
+    rendered = _rendered(reports_to, traces, (alignment, checks))
     progress.set_stage("moving times")
     merged = merge_traces(traces, alignment, flows_of=checks if to and to.collective_flows else None)
     if len(traces) > 1:  # otherwise it was validated as read, and only its times were moved
@@ -258,7 +257,7 @@ def estimate(
     reports_to = _reports_of(report, "", files, force)
     traces = read_all(files, Memory(files.settings.memory))
     alignment, checks = _aligned(traces, files, reports_to, force)
-    _write_reports(_rendered(reports_to, traces, alignment, checks), force)
+    _write_reports(_rendered(reports_to, traces, (alignment, checks)), force)
     return alignment, checks
 
 
@@ -386,20 +385,11 @@ def _aligned(
     traces: Sequence[Trace], files: Opened, reports_to: Sequence[str], force: bool
 ) -> tuple[Alignment, Causality]:
     """Return the alignment of traces that were read. A refusal is written to its reports before it is raised."""
-    checks, policy = Causality(()), files.settings.policy or Policy()
     progress.set_stage("aligning")
     try:
-        alignment = align(traces, policy=policy, constraints=files.constraints)
-        if len(traces) > 1:
-            checks = causality(traces, alignment, policy.names)
-        alignment = believed(alignment, checks, policy.on_ambiguous)
-        if checks.matched is not None:
-            from traceconv.align.devices import with_device_bounds  # few merges need it
-
-            alignment = with_device_bounds(alignment, checks.matched.occurrences)
-        return alignment, checks
+        return checked_alignment(traces, policy=files.settings.policy, constraints=files.constraints)
     except AlignmentError as error:
-        _write_reports(_rendered(reports_to, traces, error, checks), force)
+        _write_reports(_rendered(reports_to, traces, error), force)
         raise
 
 
@@ -475,17 +465,17 @@ def _same_place(path: str, other: AnyPath) -> bool:
 
 
 def _rendered(
-    paths: Sequence[str], traces: Sequence[Trace], outcome: Alignment | AlignmentError, checks: Causality
+    paths: Sequence[str], traces: Sequence[Trace], outcome: tuple[Alignment, Causality] | AlignmentError
 ) -> dict[str, bytes]:
-    """Return the reports on an alignment or a refusal, by path."""
+    """Return the reports on an alignment with its checks, or on a refusal, by path."""
     if not paths:
         return {}
     from traceconv.align import report as reports
 
     if isinstance(outcome, AlignmentError):
-        report = reports.refusal_document(traces, outcome, checks)
+        report = reports.refusal_document(traces, outcome)
     else:
-        report = reports.document(traces, outcome, checks)
+        report = reports.document(traces, *outcome)
     return {path: reports.rendered(report, path) for path in paths}
 
 

@@ -91,14 +91,16 @@ class AlignmentError(TraceconvError):
         message: one line, without a final full stop.
         hint: what the user can do about it, or an empty text.
         pairs: the estimates for pairs of clocks (PairEstimate), for the report.
+        checks: the checks of cause and effect (Causality) that contradict the clocks, for the report; None without.
     """
 
     exit_code = 3
     verdict = "insufficient"
 
-    def __init__(self, message: object, *, hint: object = "", pairs: Sequence[Any] = ()) -> None:
+    def __init__(self, message: object, *, hint: object = "", pairs: Sequence[Any] = (), checks: Any = None) -> None:
         super().__init__(message, hint=hint)
         self.pairs = tuple(pairs)
+        self.checks = checks
 
 
 class UnrelatedClocks(AlignmentError):

@@ -104,7 +104,7 @@ class Merge:
             pairs = document(traces, alignment, checks)["pairs"]
         except TraceconvError as error:
             lines = [f"refused ({type(error).__name__}): {error.message}", f"hint: {error.hint}"]
-            pairs = refusal_document(traces, error, checks)["pairs"] if isinstance(error, AlignmentError) else []
+            pairs = refusal_document(traces, error)["pairs"] if isinstance(error, AlignmentError) else []
         lines += [line for pair in pairs for line in _flat("pair", pair)]
         lines += _surveyed(traces, constraints)
         return "".join(f"{line}\n" for line in lines).replace(f"{tmp_path}/", "")

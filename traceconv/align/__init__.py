@@ -1,13 +1,24 @@
 """Align the clocks of all inputs: one time axis, a map to it from each clock, with its bound and verdict.
 
-The steps; each takes the result of the step before it:
+The steps of `align`, in order. Each returns the inputs, or the clocks on trace time, with more known of them:
 
-    gathered            the clocks of all inputs, with what files and user say of them  (inputs, statements)
-    with_hosts_related  how the clocks of hosts differ, by collectives of their ranks   (collective_hosts)
-    estimates           what the events say about each two clocks                       (comparison, evidence)
-    decide              where each clock lies, or a refusal, by all that is known       (decision)
-    place               what the user moves, what has no times, totals                  (placement)
-    receipt             how each was placed and how sure that is, for people            (receipt)
+    gathered            the clocks of all inputs, with what files and user say of them    (inputs, statements)
+    skews_of            how far devices may be off the clocks of their hosts, by launches (devices)
+    with_hosts_related  how the clocks of hosts differ, by collectives of their ranks     (collective_hosts)
+    estimates           what the events say about each two clocks                         (comparison, evidence)
+    decide              where each clock lies, or a refusal, by all that is known         (decision)
+    place               what the user moves, what has no times, totals                    (placement)
+    doubted             warnings and bounds where events contradict the user              (comparison)
+    allowed_for         bounds that contain the skews of devices                          (devices)
+    with_others_apart   the calls in a log that are of other processes                    (containment)
+    receipt_line        how each was placed and how sure that is, for people              (receipt)
+
+A single input, or `Policy.estimate` off, needs only `gathered`, `place`, and `skews_of` with `allowed_for` if it has
+launches. `checked_alignment` goes on:
+
+    causality           the checks that effects come after their causes                   (causality, checks)
+    believed            lower verdicts, or a refusal, where checks contradict clocks      (causality)
+    with_device_bounds  bounds between the devices of several hosts, by collectives       (devices)
 
 Evidence, from the surest: the same clock; what the files themselves say (snapshots); what the user says; what the
 events say. Each is an edge of the clock graph or a correction of the times. Without evidence there is no output: a
@@ -21,6 +32,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 
+from traceconv.align.causality import believed, causality
+from traceconv.align.checks import Causality
 from traceconv.align.constraints import NO_CONSTRAINTS, Constraints
 from traceconv.align.domains import Key
 from traceconv.align.duplicates import warnings_of_duplicates
@@ -37,13 +50,13 @@ from traceconv.align.receipt import Alignment, ReceiptLine, moved_ns, receipt_li
 from traceconv.model.clocks import ClockMap
 from traceconv.model.trace import Trace
 
-__all__ = ["Alignment", "Policy", "ReceiptLine", "align"]
+__all__ = ["Alignment", "Policy", "ReceiptLine", "align", "checked_alignment"]
 
 
 def align(
     traces: Sequence[Trace], *, policy: Policy | None = None, constraints: Constraints = NO_CONSTRAINTS
 ) -> Alignment:
-    """Relate the clocks of all inputs.
+    """Relate the clocks of all inputs, without a check of the result.
 
     Args:
         traces: the inputs, as read.
@@ -82,6 +95,28 @@ def align(
             inputs = replace(inputs, skews=skews_of(inputs))
             placed = allowed_for(inputs, placed)
     return _alignment(traces, inputs, placed, constraints)
+
+
+def checked_alignment(
+    traces: Sequence[Trace], *, policy: Policy | None = None, constraints: Constraints = NO_CONSTRAINTS
+) -> tuple[Alignment, Causality]:
+    """Relate the clocks of all inputs, and check that effects come after their causes; a single input needs no check.
+
+    Raises:
+        AlignmentError: as for `align`; it holds the checks if they are the reason.
+        UsageError: as for `align`.
+    """
+    policy = policy or Policy()
+    alignment = align(traces, policy=policy, constraints=constraints)
+    if len(traces) < 2:
+        return alignment, Causality(())
+    checks = causality(traces, alignment, policy.names)
+    alignment = believed(alignment, checks, policy.on_ambiguous)
+    if checks.matched is not None:
+        from traceconv.align.devices import with_device_bounds  # few merges need it
+
+        alignment = with_device_bounds(alignment, checks.matched.occurrences)
+    return alignment, checks
 
 
 def _alignment(traces: Sequence[Trace], inputs: Inputs, placed: Placed, constraints: Constraints) -> Alignment:

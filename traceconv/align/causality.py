@@ -116,7 +116,7 @@ def believed(alignment: Alignment, causality: Causality, on_ambiguous: str = "fa
     if against and on_ambiguous != "best":
         worst = max(against, key=lambda found: found.verdict.badness)
         error = InconsistentClocks if worst.verdict is Verdict.INCONSISTENT else UnverifiedAlignment
-        raise error(worst.sentence, hint=worst.hint, pairs=alignment.pairs)
+        raise error(worst.sentence, hint=worst.hint, pairs=alignment.pairs, checks=causality)
     for found in contradictions:
         alignment = alignment.doubted(found.inputs, found.verdict, found.text)
     return alignment

@@ -94,17 +94,12 @@ def _document(
     }
 
 
-def refusal_document(traces: Sequence[Trace], error: AlignmentError, checks: Causality | None = None) -> Json:
-    """Return the report of traces that were refused, with the estimates for their clocks.
-
-    Args:
-        error: the refusal; its `pairs` are the estimates.
-        checks: the checks of cause and effect, if they were made.
-    """
+def refusal_document(traces: Sequence[Trace], error: AlignmentError) -> Json:
+    """Return the report of traces that were refused, with the estimates for their clocks and the checks of these."""
     pairs: Sequence[PairEstimate] = error.pairs
     inputs = [_input(trace, {}, pairs, index) for index, trace in enumerate(traces)]
     refusal = {"message": error.message, "hint": error.hint}
-    return _document(traces, error.verdict, inputs, pairs, checks, refusal=refusal)
+    return _document(traces, error.verdict, inputs, pairs, error.checks, refusal=refusal)
 
 
 def check_ending(path: str | os.PathLike[str]) -> None:
