@@ -249,8 +249,7 @@ def _recorded(
     end = on_trace_time(slices.ts[rows] + slices.dur[rows], clocks, maps)
     bounds = np.zeros(len(trace.clocks), np.int64)
     for clock, clock_map in maps.items():
-        within = UNSTATED_BOUND_NS if clock_map.bound_in_step_ns is None else clock_map.bound_in_step_ns
-        bounds[clock] = within + trace.clocks[clock].resolution_ns
+        bounds[clock] = clock_map.stated_bound_in_step_ns + trace.clocks[clock].resolution_ns
     same = np.ones(len(rows), np.int64)
     kinds = ("message" if made.kind in MESSAGES else made.kind for made in chosen)
     numbered = [

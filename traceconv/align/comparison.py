@@ -24,6 +24,7 @@ from traceconv.align.inputs import (
     Inputs,
     Placed,
     Policy,
+    allowed_ns,
     is_timed,
     of_other_pids,
     resolutions_ns,
@@ -82,7 +83,7 @@ def contradiction(
             return None, () if has_check_of_calls else [(a.key, text)]
         if _tell_no_more(a, b):
             return None, ()
-    allowed = _allowed_ns(known, a, b)
+    allowed = allowed_ns(known, a, b)
     estimate, fits_elsewhere = _searched(a, b, known, policy.names, earlier, allowed)
     if fits_elsewhere:
         return None, [(a.key, f"{_FIT_AT_SEVERAL.format(b.name)}: a clock is wrong, or they are of two runs")]
@@ -135,11 +136,6 @@ def _tell_no_more(a: ClockInput, b: ClockInput) -> bool:
 
 def _has_too_many_slices(a: ClockInput, b: ClockInput) -> bool:
     return max(len(a.trace.slices.ts), len(b.trace.slices.ts)) > _MOST_SLICES
-
-
-def _allowed_ns(known: ClockMap, a: ClockInput, b: ClockInput) -> int:
-    """Return how far events may be from a map of the files: its bound, and the resolutions of both clocks, ns."""
-    return known.stated_bound_ns + resolutions_ns(a, b)
 
 
 def _names_fit_at_several(pair: PairEstimate) -> bool:
@@ -223,7 +219,7 @@ def refuse_early_work(host: ClockInput, device: ClockInput, known: ClockMap) -> 
     """
     if known.verdict is not Verdict.OK or known.by_user:
         return
-    allowed = _allowed_ns(known, host, device)
+    allowed = allowed_ns(known, host, device)
     early = early_work(host.trace, host.clock, device.trace, device.clock, (known, ClockMap()), allowed)
     if early is not None:
         raise InconsistentClocks(
@@ -319,7 +315,7 @@ def doubted(inputs: Inputs, placed: Placed, policy: Policy) -> Placed:
     for host, device in _launching(inputs, placed_clocks):
         sides = maps[host.key], maps[device.key]
         by_user = [clock.key for clock in (host, device) if maps[clock.key].by_user]
-        allowed = _allowed_ns(sides[0].then(sides[1].inverse()), host, device)
+        allowed = allowed_ns(sides[0].then(sides[1].inverse()), host, device)
         early = early_work(host.trace, host.clock, device.trace, device.clock, sides, allowed) if by_user else None
         if early is not None:
             text = f"the clocks of {host.name} and {device.name} contradict their events: {early[0]}"

@@ -28,7 +28,7 @@ from traceconv.align.constraints import KEEP_CLOCKS, NameMap, place_it
 from traceconv.align.estimate import Array, Events, Method, some_of, stated_outer
 from traceconv.align.features import SharedWork, nest_of, shared_work
 from traceconv.align.geometry import F64, spread_of
-from traceconv.align.inputs import ClockInput, Inputs, Placed, resolutions_ns
+from traceconv.align.inputs import ClockInput, Inputs, Placed, allowed_ns, resolutions_ns
 from traceconv.align.matching import (
     CHANCE,
     LEAST_FITTING,
@@ -164,7 +164,7 @@ def _calls(outer: ClockInput, inner: ClockInput, clock_map: ClockMap, names: Nam
         return None
     some = some_of(could, _MOST_CALLS)
     nest = nest_of(outer.trace, inner.trace, views)
-    within = clock_map.stated_bound_ns + resolutions_ns(outer, inner) + _STICKING_OUT_NS
+    within = allowed_ns(clock_map, outer, inner) + _STICKING_OUT_NS
     return _Calls(outer, inner, nest, operators, calls.take(some), rows[some], calls, within, others)
 
 
@@ -466,7 +466,7 @@ def _of_others(
         views, calls = work
         operators, rows = views[0].events, views[1].rows
         nest = nest_of(outer.trace, inner.trace, views)
-        within = clock_map.stated_bound_ns + resolutions_ns(outer, inner)
+        within = allowed_ns(clock_map, outer, inner)
         out, late = (sticking_out(nest, events) for events in (_starts(calls), calls))
         compared[rows] |= could_match(operators, calls, UNMOVED) & np.isfinite(out)
         begun[rows] |= out <= within

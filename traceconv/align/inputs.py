@@ -202,6 +202,11 @@ def resolutions_ns(a: ClockInput, b: ClockInput) -> int:
     return a.domain.resolution_ns + b.domain.resolution_ns
 
 
+def allowed_ns(clock_map: ClockMap, a: ClockInput, b: ClockInput) -> int:
+    """Return how far events of two clocks may be from a map between them: its bound and the resolutions of both, ns."""
+    return clock_map.stated_bound_ns + resolutions_ns(a, b)
+
+
 def is_timed(clock: ClockInput, maps: Maps) -> bool:
     """Return whether a clock has real times and a map to trace time that relates it to others."""
     placed = clock.key in maps and maps[clock.key].verdict is not Verdict.SEPARATE

@@ -422,13 +422,18 @@ class ClockMap:
 
     @property
     def uncertainty(self) -> int:
-        """The bound for comparisons: NO_BOUND_NS if not known."""
+        """The bound by which maps are compared with each other: NO_BOUND_NS if not known."""
         return NO_BOUND_NS if self.bound_ns is None else self.bound_ns
 
     @property
     def stated_bound_ns(self) -> int:
-        """The bound; UNSTATED_BOUND_NS if none is stated."""
+        """The bound by which events are compared with the map: UNSTATED_BOUND_NS if none is stated."""
         return UNSTATED_BOUND_NS if self.bound_ns is None else self.bound_ns
+
+    @property
+    def stated_bound_in_step_ns(self) -> int:
+        """The same for `bound_in_step_ns`."""
+        return UNSTATED_BOUND_NS if self.bound_in_step_ns is None else self.bound_in_step_ns
 
     def then(self, after: ClockMap) -> ClockMap:
         """Return the composition: this map, then `after`."""
