@@ -10,7 +10,7 @@ the options of the command line about clocks and alignment.
 
 from __future__ import annotations
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 TYPE_CHECKING = False  # that of typing, which takes as long to import as all that comes before the command
 if TYPE_CHECKING:
