@@ -76,7 +76,7 @@ def attributed(trace: Trace, kept: Parts, *, counters: bool = False) -> Trace:
         trace.sources[-1].notes.append("--attribute adds nothing: no input has layers")
         return trace
     notes = trace.sources[inputs_of(trace, "slices")[rows[0]]].notes
-    sums = _each(owners)
+    sums = each(owners)
     sampled, counts, calls = sums.samples(), [*interval_counts(sums), *slice_counts(sums)], Calls(sums)
     if not (len(sampled.rows) or counts or len(calls.rows)):
         notes.append(f"--attribute adds nothing: {NOTHING}")
@@ -97,11 +97,11 @@ def attributed(trace: Trace, kept: Parts, *, counters: bool = False) -> Trace:
         if (amount := cells[name][-1])
     ]
     notes += [f"outside of all layers: {', '.join(outside)}"] if outside else []
-    trace = _with_frames(_with_args(trace, rows, cells, kept), sums, sampled)
+    trace = with_layer_frames(_with_args(trace, rows, cells, kept), sums, sampled)
     return _with_counters(trace, owners, events, cells) if counters else trace
 
 
-def _each(owners: Owners) -> Layers:
+def each(owners: Owners) -> Layers:
     """Return the layers, each by itself, then the kernels and other slices with counts of their own."""
     is_layer = np.zeros(len(owners.table.trace.slices.ts), bool)
     is_layer[owners.rows] = True
@@ -152,7 +152,7 @@ def _members(key: str, values: Sequence[Any]) -> list[str]:
 # -- call stacks ----------------------------------------------------------------------------------------------------
 
 
-def _with_frames(trace: Trace, sums: Layers, sampled: Sampled) -> Trace:
+def with_layer_frames(trace: Trace, sums: Layers, sampled: Sampled) -> Trace:
     """Return the trace with the layers at each sample as its outermost frames, the outermost layer first.
 
     A slice of one iteration is a frame only where no layer ran inside it, so that a flame graph joins all iterations.
