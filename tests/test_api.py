@@ -345,7 +345,12 @@ def test_the_format_of_a_file_has_names() -> None:
 )
 def test_a_trace_takes_no_arguments_for_inputs(more: dict[str, Any], tmp_path: Path) -> None:
     trace = traceconv.read(ONEDNN)
-    for call in (traceconv.report, traceconv.frames, partial(traceconv.export, output=tmp_path / "tables.csv")):
+    for call in (
+        traceconv.report,
+        traceconv.frames,
+        traceconv.stacks,
+        partial(traceconv.export, output=tmp_path / "tables.csv"),
+    ):
         with pytest.raises(UsageError, match=f"read and aligned already: {next(iter(more))} would change nothing"):
             call(trace, **more)
     assert not list(tmp_path.iterdir())

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from traceconv.answers import Questions
     from traceconv.answers.frames import Frame, Frames
     from traceconv.answers.section import Activity, Column, Section, Window
+    from traceconv.answers.weighted_stacks import Stacks, WeightedStack
     from traceconv.api import (
         Identified,
         Output,
@@ -53,6 +54,7 @@ if TYPE_CHECKING:
         merge,
         read,
         report,
+        stacks,
         write,
     )
     from traceconv.errors import (
@@ -94,12 +96,12 @@ __all__ = [
     "Collectives", "Column", "Constraints", "Counters", "DeviceBound", "EventPoint", "Expanded", "Flows", "Frame",
     "Frames", "Head", "HostsApart", "Identified", "Identity", "Importer", "ImporterFailed", "InconsistentClocks",
     "Input", "InputError", "Instants", "Level", "Limits", "Logs", "LostData", "Machine", "MalformedInput", "Match",
-    "Matched", "NameMap", "NothingRead", "Output", "OutputError", "PairEstimate", "PairLine", "Placement",
-    "Policy", "Questions", "ReceiptLine", "Recording", "Result", "Samples", "Section", "SeveralErrors", "Slices",
-    "Source", "SourceInfo", "Survey", "TimePoint", "Together", "Trace", "TraceconvError", "Track", "TrackKind",
+    "Matched", "NameMap", "NothingRead", "Output", "OutputError", "PairEstimate", "PairLine", "Placement", "Policy",
+    "Questions", "ReceiptLine", "Recording", "Result", "Samples", "Section", "SeveralErrors", "Slices", "Source",
+    "SourceInfo", "Stacks", "Survey", "TimePoint", "Together", "Trace", "TraceconvError", "Track", "TrackKind",
     "Tracks", "UnrecognizedFormat", "UnrecognizedInput", "UnrelatedClocks", "UnverifiedAlignment", "UsageError",
-    "Verdict", "Window", "__version__", "clocks", "convert", "estimate", "expand", "export", "formats", "frames",
-    "identify", "merge", "parse_constraints", "read", "report", "write",
+    "Verdict", "WeightedStack", "Window", "__version__", "clocks", "convert", "estimate", "expand", "export",
+    "formats", "frames", "identify", "merge", "parse_constraints", "read", "report", "stacks", "write",
 ]
 # fmt: on
 
@@ -122,6 +124,7 @@ _HOMES = (
     "answers",
     "answers.frames",
     "answers.section",
+    "answers.weighted_stacks",
     "align.clock_overview",
     "families.importer",
     "model.args",

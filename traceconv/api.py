@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from traceconv.answers import Questions
     from traceconv.answers.frames import Frames
     from traceconv.answers.section import Section
+    from traceconv.answers.weighted_stacks import Stacks
 
 
 @dataclass(frozen=True, slots=True)
@@ -359,6 +360,47 @@ def export(
     tables = Frames(trace, aligned, args)
     write_frames(tables, path, output.to, force=output.force)
     return tables
+
+
+def stacks(
+    inputs: Trace | Inputs,
+    output: AnyPath | Output | None = None,
+    *,
+    slices: bool = False,
+    options: Mapping[str, OptionValue] | None = None,
+    constraints: Constraints = NO_CONSTRAINTS,
+    policy: Policy | None = None,
+    memory: int | None = None,
+    limits: Limits = DEFAULT_LIMITS,
+) -> Stacks:
+    """Return the stacks of a trace, or of inputs on one clock, with weights, and write them if an output is given.
+
+    Args:
+        output: a file for a viewer; its ending says which: .folded, .speedscope.json or .pb.gz (pprof).
+        slices: whether to take the slices with their self times, also if there are samples. The other arguments are
+            those of `merge`.
+
+    Raises:
+        InputError: there are neither samples nor slices.
+        UsageError: the ending is unknown, the file exists, the output has options that only traces have, or a trace is
+            given with arguments that are for inputs.
+        TraceconvError: as for `merge`.
+    """
+    from traceconv.answers.stack_files import check_stacks, write_stacks
+    from traceconv.answers.weighted_stacks import stacks_of
+
+    to = Output(output) if isinstance(output, str | os.PathLike) else output
+    if to:
+        if to != Output(to.path, force=to.force, strict=to.strict):
+            raise UsageError("stacks are no trace: attribute, trim and other options of traces do not apply")
+        check_stacks(os.fspath(to.path), force=to.force)
+    trace, _ = on_one_clock(inputs, Settings(options, constraints, policy, memory, limits))
+    if to and to.strict:
+        refuse_losses(trace)
+    found = stacks_of(trace, slices=slices)
+    if to:
+        write_stacks(found, os.fspath(to.path), force=to.force)
+    return found
 
 
 def on_one_clock(inputs: Trace | Inputs, settings: Settings) -> tuple[Trace, Aligned]:

@@ -41,6 +41,7 @@ _SECTIONS = [
 ]
 _OFFSETS = ["0ns", "+1.5ms", "-3h", "9e9s", "1795245461050843000ns"]
 _CLOCKS = ["realtime", "monotonic", "none", "boottime@h", "perf"]
+_TABLES = ["parquet", "csv", "arrow", "folded", "speedscope.json", "pb.gz"]
 _KEYS = ["name", "category", "track", "thread", "process", "rank", "input", "shape", "arg:device", "arg:stream"]
 _FOLDER, _OUT = "in", "out"
 
@@ -174,7 +175,8 @@ def _options(rng: Random, command: str, paths: list[str]) -> list[str]:
                 output = ["--format", rng.choice(["text", "markdown", "csv", "json", "html"])]
         case "export":
             some = [*limits, *said, *several, (0.3, ["--arg", "device"]), (0.05, ["--strict"])]
-            output = ["-o", f"{_OUT}/t.{rng.choice(['parquet', 'csv', 'arrow'])}"]
+            some.append((0.1, ["--slices"]))
+            output = ["-o", f"{_OUT}/t.{rng.choice(_TABLES)}"]
         case "align":
             some = [*limits, *said, *several, (0.5, ["--report", f"{_OUT}/{rng.choice(['a.html', 'a.json'])}"])]
         case "clocks":

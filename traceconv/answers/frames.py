@@ -496,7 +496,10 @@ _KINDS: dict[str, Callable[[pyarrow.Table, Path, int], None]] = {
 def check_export(target: str, kind: str | None, *, force: bool) -> None:
     """Raise the errors of `write_frames` that are known before the work is done."""
     if _ending(target, kind) not in _KINDS:
-        raise UsageError(f"{target}: the ending is not of a kind of table", hint=f"end it in {', '.join(_KINDS)}")
+        from traceconv.answers.stack_files import FORMS
+
+        hint = f"end it in {', '.join(_KINDS)}; a file of stacks in {', '.join(FORMS)}"
+        raise UsageError(f"{target}: the ending is not of a kind of table", hint=hint)
     needed("pyarrow", "arrow")
     check_folder(target, force=force)
 

@@ -30,7 +30,7 @@ _SECTIONS = {
     },
     "Ask recordings": {
         "report": "Print what was slow, how long steps took, what waited.",
-        "export": "Write recordings as tables: Parquet, CSV, Arrow.",
+        "export": "Write recordings as tables, or as stacks for flame graphs.",
         "info": "Print the content of a recording.",
         "check": "Find everything in a trace that viewers drop, misplace or refuse.",
     },

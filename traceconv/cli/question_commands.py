@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
 
 import click
 
 from traceconv import api
+from traceconv.align.receipt import Aligned, warning_lines
 from traceconv.answers import SECTION_OF, SECTIONS, Questions, answers
 from traceconv.answers.render import RENDERERS, text
 from traceconv.cli.completion import complete_files
@@ -19,7 +21,8 @@ from traceconv.errors import UsageError
 from traceconv.io.folders import check_all_there
 from traceconv.io.output import check_target, write_output
 from traceconv.io.shown import Counted, quantity
-from traceconv.model.diagnostics import FILES
+from traceconv.model.diagnostics import FILES, SLICES
+from traceconv.model.trace import Trace
 from traceconv.recordings import Settings
 
 TABLES = Counted("table", "tables")
@@ -226,51 +229,106 @@ def report_command(
             say(f"wrote {shown.path}: {', '.join(section.name for section in sections)}")
 
 
+@dataclass(frozen=True, slots=True)
+class _Export:
+    """What `export` writes, and where."""
+
+    path: str
+    args: tuple[str, ...]
+    slices: bool
+    force: bool
+
+    @property
+    def is_stacks(self) -> bool:
+        """Whether a file of stacks is written, not a folder of tables."""
+        from traceconv.answers.stack_files import ending_of
+
+        return ending_of(self.path) != ""
+
+    def check(self, files: Sequence[str]) -> None:
+        """Raise the errors about the output that are known before the inputs are read."""
+        from traceconv.answers.frames import check_export
+
+        if self.is_stacks:
+            if self.args:
+                raise UsageError("--arg adds columns to tables, and stacks have none")
+            check_target(self.path, binary=False, force=self.force, inputs=files)
+        elif self.slices:
+            raise UsageError("--slices is for stacks, not for tables", hint="-o run.speedscope.json, for example")
+        else:
+            check_export(self.path, None, force=self.force)
+
+    def write(self, trace: Trace, aligned: Aligned) -> list[str]:
+        """Write a trace on one clock; return lines that say what was written."""
+        if self.is_stacks:
+            from traceconv.answers.stack_files import write_stacks
+            from traceconv.answers.weighted_stacks import stacks_of
+
+            stacks = stacks_of(trace, slices=self.slices)
+            written = write_stacks(stacks, self.path, force=self.force)
+            others = quantity(len(trace.slices.ts), SLICES)
+            return [
+                f"{written}; self times of {others}: --slices"
+                if stacks.is_sampled and len(trace.slices.ts)
+                else written
+            ]
+        from traceconv.answers.frames import Frames, write_frames
+
+        tables = Frames(trace, aligned, self.args)
+        write_frames(tables, self.path, None, force=self.force)
+        empty = "no event here has it, so its columns are empty"
+        absent = [f"--arg {key}: {empty}" for key in tables.absent_args()]
+        return [*absent, f"{self.path}: {quantity(len(tables), TABLES)}"]
+
+
 @click.command("export")
-@click.option(
-    "-o",
-    "--output",
-    "path",
-    required=True,
-    metavar="FOLDER",
-    help="Folder to write, with a name ending in .parquet, .csv or .arrow.",
+@grouped(
+    "export",
+    _Export,
+    click.option(
+        "-o",
+        "--output",
+        "path",
+        required=True,
+        metavar="OUTPUT",
+        help="Folder of tables to write, with a name ending in .parquet, .csv or .arrow; or file of stacks, with one "
+        "ending in .folded, .speedscope.json or .pb.gz.",
+    ),
+    click.option("--arg", "args", multiple=True, metavar="KEY", help="Tables: add a column args.KEY for this arg."),
+    click.option("--slices", is_flag=True, help="Stacks: of slices with their self times, also if there are samples."),
+    force_option,
 )
-@click.option("--arg", "args", multiple=True, metavar="KEY", help="Add a column args.KEY for this arg.")
-@force_option
 @strict_option
 @recordings_options
 @settings_options(policy=True, memory=True)
 @verbosity_options
-def export_command(
-    path: str,
-    args: tuple[str, ...],
-    force: bool,
-    strict: bool,
-    named: Named,
-    settings: Settings,
-    verbosity: Verbosity,
-) -> None:
-    """Write recordings as tables for pandas, polars, DuckDB and spreadsheets.
+def export_command(export: _Export, strict: bool, named: Named, settings: Settings, verbosity: Verbosity) -> None:
+    """Write recordings as tables, or as stacks for viewers of flame graphs.
 
     \b
       traceconv export kineto.json -o run.parquet
       traceconv export kineto.json onednn.log -o run.csv
       traceconv export kineto.json --arg device --arg stream -o run.arrow
+      traceconv export ort.json perf.data -o run.speedscope.json
+      traceconv export ort.json perf.data --slices -o run.pb.gz
 
-    Several files are merged first, as by `merge`. The folder gets one file per table; docs/python-api.md lists their
-    columns. This needs pyarrow: pip install 'traceconv[arrow]'.
+    Several files are merged first, as by `merge`. Tables are for pandas, polars, DuckDB and spreadsheets: a folder
+    with one file per table; docs/python-api.md lists their columns. They need pyarrow: pip install
+    'traceconv[arrow]'.
+
+    Stacks are one file, for speedscope.app, pprof (.pb.gz) or FlameGraph (.folded): of samples, below the layers that
+    their thread was running; without samples, of slices. docs/answers.md has the details.
     """
-    from traceconv.answers.frames import check_export
-
     check_all_there(named.files)
-    check_export(path, None, force=force)
-    recordings = named.opened(settings, verbosity, path)
+    export.check(named.files)
+    recordings = named.opened(settings, verbosity, export.path)
     with working(f"reading {quantity(len(recordings.paths), FILES)}", verbosity.quiet, recordings.paths):
-        tables = api.export(recordings, api.Output(path, force=force, strict=strict), args=args)
-    print_details(tables.trace, tables.aligned, verbosity)
+        trace, aligned = api.on_one_clock(recordings, Settings())
+        if strict:
+            api.refuse_losses(trace)
+        lines = export.write(trace, aligned)
+    print_details(trace, aligned, verbosity)
     if not verbosity.quiet:
         if not verbosity.verbose:  # else they were printed with the details
-            say(*tables.losses, *tables.warnings)
-        empty = "no event here has it, so its columns are empty"
-        say(*(f"--arg {key}: {empty}" for key in tables.absent_args()))
-        say(f"{path}: {quantity(len(tables), TABLES)}")
+            say(*trace.losses(), *warning_lines(aligned.receipt))
+        say(*lines)
