@@ -64,11 +64,7 @@ def events_of(trace: Trace) -> Events:
         pair = sorted((int(slices.ts[row]) + shift, shown_name(trace, row)) for row in (start, end))
         events.flows.append(tuple(pair))
     for row in range(len(trace.samples.ts)):
-        frames, frame = [], int(trace.samples.stack[row])
-        while frame >= 0:
-            frames.append(trace.frames[frame].name)
-            frame = trace.frames[frame].parent
-        events.samples.append((int(trace.samples.ts[row]) + shift, tuple(frames)))
+        events.samples.append((int(trace.samples.ts[row]) + shift, shown_stack(trace, int(trace.samples.stack[row]))))
     logs = trace.logs
     for row in range(len(logs.ts)):
         args = _plain(trace.args.get(int(logs.args_at[row]), int(logs.args_len[row])))
@@ -88,6 +84,19 @@ def shown_name(trace: Trace, row: int) -> str:
     problem = args.get("problem", "")
     sizes = re.findall(r"(?:mb|oc|od|oh|ow)(\d+)", problem)
     return " ".join(filter(None, (name, "x".join(sizes) or problem, args.get("impl"))))
+
+
+def shown_stack(trace: Trace, frame: int) -> tuple[str, ...]:
+    """The names of a call stack in pictures, innermost first: a run of unknown code in one file is named by it, once."""
+    names, unknown_before = list[str](), None
+    while frame >= 0:
+        one = trace.frames[frame]
+        file = one.category.rpartition("/")[2] or one.category or "unknown"
+        unknown = None if one.named else one.category
+        if one.named or unknown != unknown_before:
+            names.append(one.name if one.named else file if file[0] == "[" else f"[{file}]")
+        frame, unknown_before = one.parent, unknown
+    return tuple(names)
 
 
 def _track_names(trace: Trace) -> list[str]:

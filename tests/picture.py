@@ -38,7 +38,7 @@ from typing import Any
 
 import numpy as np
 
-from tests.decode import shown_name
+from tests.decode import shown_name, shown_stack
 from traceconv.model.trace import Trace
 from traceconv.model.track_table import NO_TRACK, Track, TrackKind
 
@@ -252,19 +252,12 @@ class _Expected:
             is_integer, integer, double = value
             rows.values(track).values.append((ts + shift, rows.value(integer if is_integer else double)))
         for track, ts, stack in _columns(trace.samples, "track", "ts", "stack"):
-            rows.sample(track, (ts + shift, self._stack(stack)))
+            rows.sample(track, (ts + shift, shown_stack(trace, stack)))
         for ends in _columns(trace.flows, "from_slice", "to_slice"):
             one, other = sorted(ends, key=lambda slice: (slices[slice][1][0], slice))
             bound = [slices[slice] for slice in rows.bound(one, other)]
             self.shown.flows.append(tuple((rows.slices(track), entry) for track, entry in bound))
         return self.shown
-
-    def _stack(self, frame: int) -> tuple[str, ...]:
-        names = []
-        while frame >= 0:
-            names.append(self.trace.frames[frame].name)
-            frame = self.trace.frames[frame].parent
-        return tuple(names)
 
     def row(self, key: object, above: Row | None, title: Title, unit: str = "") -> Row:
         """The row of a key, made where it is not there yet; at the top if there is none above."""

@@ -200,7 +200,7 @@ def test_fields_are_found_for_each_sample_type(tmp_path: Path, sample_type: int)
     assert trace.samples.cpu.tolist() == [6 if sample_type & CPU else NO_CPU]
     names = [frame.name for frame in trace.frames]
     assert names == (["0x5678", "0x1234"] if sample_type & CALLCHAIN else ["0x1234"])
-    assert [track.name for track in trace.tracks] == ["app", "app"]
+    assert [track.name for track in trace.tracks] == ["app", "app", "perf records"]
 
 
 def test_two_events_are_told_apart_by_id(tmp_path: Path) -> None:

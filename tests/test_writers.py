@@ -209,6 +209,21 @@ def test_a_function_in_many_stacks_is_interned_once(load: Load) -> None:
     assert found == [(T, "leaf", "a"), (T + 1, "leaf", "b")]
 
 
+def test_unknown_functions_are_one_frame_for_each_file(load: Load) -> None:
+    out = builder()
+    thread = out.tracks.thread(out.tracks.process("python", pid=10), 11, "main")
+    for address in range(3):
+        caller = out.frame(f"lib.so+{address:#x}", "/usr/lib.so", out.frame(f"{address:#x}", ""), named=False)
+        inner = out.frame(f"lib.so+{address + 9:#x}", "/usr/lib.so", caller, named=False)
+        out.sample(thread, T + address, out.frame("leaf", "/usr/lib.so", inner), "cycles", 1)
+    trace = lay_out(out.finish())
+    with load(trace, ".pftrace") as tp:
+        found = [row["name"] for row in oracle.rows(tp, "select name from stack_profile_frame order by id")]
+        stacks = oracle.rows(tp, "select distinct callsite_id from perf_sample")
+    assert (sorted(found), len(stacks)) == (["0x0", "0x1", "0x2", "[lib.so]", "leaf"], 3)
+    assert [frame.name for frame in trace.frames][:3] == ["0x0", "lib.so+0x0", "lib.so+0x9"]
+
+
 def test_samples_are_on_the_cpu_that_is_known(load: Load) -> None:
     """Totals grow by event and CPU. Where no CPU is known no total is written: Perfetto would draw it for CPU 0."""
     out = builder()

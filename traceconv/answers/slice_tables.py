@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import posixpath
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -25,7 +24,7 @@ from traceconv.model.diagnostics import SLICES
 from traceconv.model.dump import as_shown
 from traceconv.model.marks import JOINT
 from traceconv.model.source_info import SourceInfo
-from traceconv.model.trace import Frame, Slices, Trace
+from traceconv.model.trace import Slices, Trace
 from traceconv.model.trace_inputs import by_stated_inputs
 from traceconv.model.track_table import NO_TRACK, Track, TrackKind, processes
 
@@ -544,15 +543,4 @@ def table_by_stated_inputs(table: SliceTable) -> SliceTable:
     uncut = table.uncut
     if uncut is not None:
         uncut = Uncut(table_by_stated_inputs(uncut.table), uncut.rows, uncut.window)
-    return replace(table, trace=_by_stated_inputs(table.trace), uncut=uncut)
-
-
-def _by_stated_inputs(trace: Trace) -> Trace:
-    frames = [replace(frame, named=frame.named and not _is_place(frame)) for frame in trace.frames]
-    return by_stated_inputs(trace).with_tables(frames=frames)
-
-
-def _is_place(frame: Frame) -> bool:
-    """Return whether the name of a frame is that of unknown code: an address, or an offset in its file."""
-    name = frame.name.removeprefix(posixpath.basename(frame.category))
-    return frame.name == "[unknown]" or re.fullmatch(r"\+?0x[0-9a-f]+", name) is not None
+    return replace(table, trace=by_stated_inputs(table.trace), uncut=uncut)

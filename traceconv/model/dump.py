@@ -1,8 +1,9 @@
-"""Dump a trace as text, one line for each track and event, exact, in a stable order; and name slices for pictures."""
+"""Dump a trace as text, a line for each track and event, exact, in a stable order. Name slices and frames as shown."""
 
 from __future__ import annotations
 
 import json
+import posixpath
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -17,7 +18,7 @@ from traceconv.model.diagnostics import Diagnostic
 from traceconv.model.marks import PrimitiveMarks
 from traceconv.model.numbers import format_bound
 from traceconv.model.stated_collectives import stated_collectives
-from traceconv.model.trace import NO_CPU, Instants, Level, Slices, Trace
+from traceconv.model.trace import NO_CPU, Frame, Instants, Level, Slices, Trace
 from traceconv.model.trace_inputs import inputs_of
 from traceconv.model.track_table import NO_TRACK, Track, TrackKind
 
@@ -139,15 +140,18 @@ def _log(trace: Trace, row: int) -> str:
 
 
 def as_shown(trace: Trace) -> Trace:
-    """Return the trace with the names for pictures: calls of primitives include their problem and implementation.
+    """Return the trace with the names for pictures.
+
+    Calls of primitives include their problem and implementation. Frames of unknown functions are named by the file of
+    their code, and a run of them in one file is one frame: a flame graph would have a sliver for each address.
 
     Tables, comparisons and JSON have the name itself.
     """
-    return _renamed(trace, lambda name, suffix: f"{name} {suffix}")
+    return _by_file(_renamed(trace, lambda name, suffix: f"{name} {suffix}"))
 
 
 def as_recorded(trace: Trace) -> Trace:
-    """Undo `as_shown` for a trace that was read from an output of traceconv."""
+    """Undo the names of calls for a trace that was read from an output of traceconv; addresses are not in the file."""
     return _renamed(trace, lambda name, suffix: name.removesuffix(f" {suffix}"))
 
 
@@ -178,6 +182,38 @@ def _renamed(trace: Trace, rename: Callable[[str, str], str]) -> Trace:
             renamed[row] = number
         names[rows] = renamed[same]
     return trace.with_tables(slices=replace(slices, name=names), strings=strings.for_reading())
+
+
+def name_of_unknown(file: str) -> str:
+    """Return the name in pictures of an unknown function in a file: "[libc.so.6]"; "[unknown]" if no file is known.
+
+    >>> name_of_unknown("/usr/lib/libc.so.6"), name_of_unknown("[kernel.kallsyms]")
+    ('[libc.so.6]', '[kernel.kallsyms]')
+    """
+    name = posixpath.basename(file) or file or "unknown"
+    return name if name.startswith("[") else f"[{name}]"
+
+
+def _by_file(trace: Trace) -> Trace:
+    """Return the trace with the frames of unknown functions named by their file, one for a run of them."""
+    if all(frame.named for frame in trace.frames):
+        return trace
+    frames: list[Frame] = []
+    known: dict[Frame, int] = {}
+    number_of = [-1]  # the new number of each frame, behind that of no frame
+    for frame in trace.frames:
+        parent = number_of[frame.parent + 1]
+        name = frame.name if frame.named else name_of_unknown(frame.category)
+        shown = Frame(name, frame.category, parent, frame.named)
+        if not frame.named and parent >= 0 and shown == replace(frames[parent], parent=parent):
+            number_of.append(parent)
+            continue
+        if shown not in known:
+            known[shown] = len(frames)
+            frames.append(shown)
+        number_of.append(known[shown])
+    stack = np.array(number_of, np.int32)[trace.samples.stack + 1]
+    return trace.with_tables(frames=frames, samples=replace(trace.samples, stack=stack))
 
 
 def _distinct(*columns: npt.NDArray[Any]) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:

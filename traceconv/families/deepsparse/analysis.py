@@ -200,12 +200,13 @@ class _Layers:
         return _finite(args, self._out, row)
 
     def draw_iterations(self, times: Iterable[Any]) -> None:
-        """Draw the measured iterations, end to end on a track of their own."""
+        """Draw the measured iterations, end to end on a track of their own, the first one."""
         track = NO_TRACK
         start = 0
         for number, time in enumerate(times):
             if track == NO_TRACK:
                 track = self._out.tracks.add("iterations (synthetic)", self._process, description=_HELP)
+                self._out.tracks[track].rank = 0  # above the layers that they consist of
             self._out.balance.read += 1
             dur = _milliseconds(time)
             if dur is None or start + dur > LIMIT_NS:
@@ -221,8 +222,13 @@ class _Layers:
         self._out.metadata["deepsparse_analysis"] = info
         labels = {"batch_size": "batch size", "num_threads": "threads", "items_per_second": "items/s"}
         self._out.tracks[self._process].labels = tuple(
-            f"{label} {info[key]}" for key, label in labels.items() if key in info
+            f"{label} {_short(info[key])}" for key, label in labels.items() if key in info
         )
+
+
+def _short(value: Any) -> Any:
+    """Return a number for a title, with six digits; other values as they are."""
+    return f"{value:.6g}" if isinstance(value, float) else value
 
 
 def _read_benchmark(report: dict[str, Any], out: Builder) -> None:

@@ -545,7 +545,8 @@ class RecordReader:
             return
         self._out.balance.written += 1
         name = f"PERF_RECORD_{Kind(record.kind).name}"
-        self._out.instant(self._thread(stamp.pid, stamp.tid), stamp.time, name, "record", args, record.at)
+        self._thread(stamp.pid, stamp.tid)
+        self._tracks.record(stamp.pid, stamp.tid, stamp.time, name, args, record.at)
 
     def _switch(self, record: _Other) -> None:
         """Read a switch of `perf record --switch-events`: one record when a thread stops, one when it goes on."""
@@ -627,13 +628,16 @@ class PerfData(Importer):
         ("sample", "sample of its thread, with call stack, period and CPU"),
         ("tracepoint", "instant on its thread, fields as args; a sample besides if it has a call chain"),
         ("sched:sched_switch, sched:sched_wakeup, PERF_RECORD_SWITCH", "slices: states of threads"),
-        ("PERF_RECORD_COMM, FORK, EXIT, LOST, THROTTLE", "instant on its thread; names of threads"),
+        (
+            "PERF_RECORD_COMM, FORK, EXIT, LOST, THROTTLE",
+            "instant on the row `perf records` of its process; names of threads",
+        ),
         ("PERF_RECORD_MMAP, MMAP2, KSYMBOL", "names of frames"),
         ("header: host, command, versions", "metadata"),
     )
     lost = (
         "The file holds no symbols: frames are named by mapped file and offset, those of the kernel by "
-        "address. -O symbols=true reads names from the same builds on this machine.",
+        "address; a .pftrace shows the file alone. -O symbols=true reads names from the same builds on this machine.",
         "Branch stacks, registers, copies of stacks (--call-graph dwarf) and addresses of data are not shown.",
         "Traces of hardware units (Intel PT) are counted, not decoded.",
         "Compressed recordings (-z) need the module zstandard, or Python 3.14.",

@@ -140,6 +140,8 @@ class Place(NamedTuple):
     named: bool = True
 
 
+#: The row of the records about the threads of a process.
+_RECORDS = "perf records"
 _UNKNOWN_FRAME = Place(_UNKNOWN, _UNKNOWN, named=False)
 
 
@@ -166,10 +168,14 @@ def state_name(letters: str) -> str:
 
 
 class _Thread(msgspec.Struct):
-    """A thread, drawn or not; `spare` is a process track of its own, for a pid that becomes known later."""
+    """A thread, drawn or not.
+
+    `spare` is a process track of its own, for a pid that becomes known later; `records` has the records about it.
+    """
 
     track: TrackId = NO_TRACK
     spare: TrackId = NO_TRACK
+    records: TrackId = NO_TRACK
     names: list[str] = msgspec.field(default_factory=list)
     pid: int | None = None
 
@@ -315,6 +321,25 @@ class PerfTracks:
         if stack != NO_STACK:
             self._out.sample(thread, ts, stack, event, 1, at, cpu=NO_CPU if cpu is None else cpu)
 
+    def record(self, pid: int | None, tid: int, ts: int, kind: str, args: dict[str, Any], at: int) -> None:
+        """Add a record about a thread as an instant on the row of its process, as most threads have few of them."""
+        parent = self._out.tracks[self.thread(pid, tid)].parent
+        thread = self._threads[tid]
+        if thread.records == NO_TRACK:
+            thread.records = self._out.tracks.add(_RECORDS, parent)
+        self._out.instant(thread.records, ts, kind, "record", {"tid": tid, **args}, at)
+
+    def _join_records(self) -> None:
+        """Draw the records about the threads of a process in one row."""
+        tracks = self._out.tracks
+        rows: dict[TrackId, TrackId] = {}
+        for thread in sorted(self._threads.values(), key=lambda thread: thread.records):
+            if thread.records != NO_TRACK:
+                row = tracks[thread.records]
+                row.parent = tracks[thread.track].parent
+                row.lane_of = rows.get(row.parent, NO_TRACK)
+                rows.setdefault(row.parent, thread.records)
+
     # -- states of threads ----------------------------------------------------------------------------------------
 
     def switch(
@@ -402,6 +427,7 @@ class PerfTracks:
         for tid, thread in self._threads.items():
             if thread.track != NO_TRACK:
                 self._name(tid, thread)
+        self._join_records()
         if None in self._processes:
             process = self._out.tracks[self._processes[None]]
             process.name, process.description = "threads seen by perf", _NO_PID_HELP

@@ -468,7 +468,7 @@ class _Reader:
             self._out.balance.merged[EARLY_RECORDS] += 1
             return
         self._count_event()
-        self._out.instant(self._tracks.thread(pid, tid), ts, kind, "record", args, at)
+        self._tracks.record(pid, tid, ts, kind, args, at)
 
     # -- the end ------------------------------------------------------------------------------------------------------
 
@@ -568,7 +568,10 @@ class PerfScript(Importer):
         ("sample with its call stack", "call stack sample of its thread, with its CPU, weighted with the period"),
         ("tracepoint", "instant with its fields as args, and a sample if it has a stack"),
         ("sched_switch, sched_wakeup, PERF_RECORD_SWITCH", "slices on the track `state` of the thread"),
-        ("PERF_RECORD_COMM, FORK, EXIT, MMAP2 and others", "instant; names of threads and their processes"),
+        (
+            "PERF_RECORD_COMM, FORK, EXIT, MMAP2 and others",
+            "instant on the row `perf records` of its process; names of threads and processes",
+        ),
         ("header", "metadata, clock, snapshot of clock and wall clock"),
     )
     lost = (

@@ -36,6 +36,7 @@ from traceconv.io.limits import Unpacked
 from traceconv.model.args import join_args
 from traceconv.model.builder import Builder
 from traceconv.model.diagnostics import absent, lost
+from traceconv.model.dump import name_of_unknown
 from traceconv.model.trace import StackId
 
 NOT_INTERNED = absent(
@@ -447,11 +448,12 @@ class PacketSequence:
         return (self.text(_FUNCTIONS, entry.unsigned(2)) if entry.unsigned(2) else "") or f"{entry.unsigned(4):#x}"
 
     def _frame(self, iid: int, parent: StackId) -> StackId:
-        """Read Frame: mapping_id 3, besides its function."""
+        """Read Frame: mapping_id 3, besides its function, which has the name of its file if it is not known."""
         entry = self._entry(_FRAMES, iid)
         module = self._module(entry.unsigned(3)) if entry is not None else ""
-        named = entry is not None and entry.unsigned(2) > 0
-        return self._out.frame(self._function(iid), module, parent, named=named)
+        name = self._function(iid)
+        named = entry is not None and entry.unsigned(2) > 0 and name != name_of_unknown(module)
+        return self._out.frame(name, module, parent, named=named)
 
     def _module(self, iid: int) -> str:
         """Return the path of a Mapping: path_string_ids 7*. A path of several parts begins at the root."""
