@@ -87,7 +87,7 @@ def shown_name(trace: Trace, row: int) -> str:
 
 
 def shown_stack(trace: Trace, frame: int) -> tuple[str, ...]:
-    """The names of a call stack in pictures, innermost first: a run of unknown code in one file is named by it, once."""
+    """Names of a call stack in pictures, innermost first: a run of unknown code in one file is named by it, once."""
     names, unknown_before = list[str](), None
     while frame >= 0:
         one = trace.frames[frame]

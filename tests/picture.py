@@ -137,9 +137,9 @@ def assert_equal(found: Picture, expected: Picture) -> None:
 def perfetto_picture(trace: Trace) -> Picture:
     """What a .pftrace shall look like.
 
-    A process or thread that has a number, samples or log entries is one of the operating system's. All else are rows
-    below it, or at the top. Lanes are one row with their main track, or below it where that is such a thread.
-    How rows are arranged says `_arrange`.
+    A process or thread that has a number that can be one, samples or log entries is one of the operating system's. All
+    else are rows below it, or at the top. Lanes are one row with their main track, or below it where that is such a
+    thread. How rows are arranged says `_arrange`.
     """
     expected = _Expected(trace, _people(trace), before_zero=True)
     picture = expected.picture(_PerfettoRows)
@@ -211,14 +211,14 @@ def _process(tracks: list[Track], people: list[_Person], index: int) -> int:
 
 def _mark_natives(trace: Trace, people: list[_Person]) -> None:
     with_stacks_or_logs = {*trace.samples.track.tolist(), *trace.logs.track.tolist()}
+    for index in with_stacks_or_logs:
+        people[index].native = people[people[index].process].native = True
     for index, track in enumerate(trace.tracks):
-        own = track.lane_of == NO_TRACK
-        numbered = (track.kind is TrackKind.PROCESS and track.pid is not None) or (
-            track.kind is TrackKind.THREAD and track.tid is not None
-        )
-        if (own and numbered) or index in with_stacks_or_logs:
+        if track.kind is TrackKind.PROCESS and 0 < (track.pid or 0) <= _LARGEST_NUMBER:
             people[index].native = True
-            people[people[index].process].native = True
+    for index, track in enumerate(trace.tracks):
+        if track.kind is TrackKind.THREAD and people[index].number and people[people[index].process].native:
+            people[index].native = True
 
 
 class _Expected:
@@ -330,6 +330,10 @@ class _PerfettoRows(_Rows):
         above = self._native(main) if main != NO_TRACK else self._above(index)
         kind = "counter" if track.kind is TrackKind.COUNTER else "row"
         name = ", ".join([_doubted(track, track.shown) if track.shown else person.name, *track.labels])
+        if main != NO_TRACK:  # the thread or process that it is in has its name
+            name = _doubted(track, "overlapping")
+        elif track.kind is TrackKind.THREAD and person.number:
+            name = _doubted(track, f"{track.name or 'thread'} {person.number}")
         key = ("row", index if main == NO_TRACK else main)
         row = self.expected.row(key, above, (kind, name, None), track.unit)
         self.expected.track_of.setdefault(id(row), index if main == NO_TRACK else main)
@@ -366,25 +370,40 @@ class _PerfettoRows(_Rows):
 def _arrange(top: list[Row], expected: _Expected) -> None:
     """Change what is in what, as the UI is to show it.
 
-    Rows beside processes come into the process of their input, if it has one and is not a Perfetto trace; a row that
-    holds nothing and has one row in it gives way to that; counters beside other rows come into a row of their own; of a
+    Rows beside processes come into the process of their input, if it is not a Perfetto trace: its only one, or the only
+    one that they have flows with. A process whose pid can be none comes into the only real one. Another row that holds
+    nothing and has one row in it gives way to that; counters beside other rows come into a row of their own; of a
     process that has slices, rows without any are marked. Rows at the top with nothing in them, which the UI would put
     into "Global Track Events", come into a row with the name of their input, except for those of a Perfetto trace.
     """
+    tracks, people = expected.trace.tracks, expected.people
+    odd = {index for index, track in enumerate(tracks) if _is_odd(track, people[index])}
+    at_home = {index for index, one in enumerate(people) if tracks[one.process].kind is TrackKind.PROCESS}
+    at_home = {index for index in at_home if people[index].process not in odd}
     processes: dict[int, set[int]] = defaultdict(set)
-    for track, person in zip(expected.trace.tracks, expected.people, strict=True):
-        if expected.trace.tracks[person.process].kind is TrackKind.PROCESS:
-            processes[track.source].add(person.process)
+    for index in at_home:
+        processes[tracks[index].source].add(people[index].process)
+    partners = _partners(expected, at_home)
+    real: dict[tuple[int, int], set[int]] = defaultdict(set)
+    for index, one in enumerate(people):
+        if people[one.process].native and tracks[one.process].kind is TrackKind.PROCESS:
+            real[tracks[index].source, tracks[index].stated.input].add(one.process)
     for row in list(top):
         index = expected.track_of.get(id(row))
-        if index is not None and expected.trace.tracks[index].kind in (TrackKind.TRACK, TrackKind.COUNTER):
-            source = expected.trace.tracks[index].source
-            home = processes[source] if expected.trace.sources[source].format != "perfetto" else ()
-            if len(home) == 1:
-                top.remove(row)
-                _PerfettoRows(expected).slices(min(home)).below.append(row)
+        if index is None or not (tracks[index].kind in (TrackKind.TRACK, TrackKind.COUNTER) or index in odd):
+            continue
+        track = tracks[index]
+        source = expected.trace.sources[track.source]
+        home = processes[track.source]
+        home = home if len(home) == 1 else partners[index]
+        if index in odd:
+            home = real[track.source, track.stated.input]
+            source = source.stated[track.stated.input] if source.stated else source
+        if len(home) == 1 and source.format != "perfetto":
+            top.remove(row)
+            _PerfettoRows(expected).slices(min(home)).below.append(row)
     for row in top:
-        _arrange_below(row)
+        _arrange_below(row, {id_ for id_, index in expected.track_of.items() if index in odd})
     groups: dict[tuple[int, int], Row] = {}
     for row in list(top):
         if (index := expected.track_of.get(id(row))) is None or not row.holds_own() or row.below:
@@ -401,16 +420,33 @@ def _arrange(top: list[Row], expected: _Expected) -> None:
             groups[key].below.append(row)
 
 
-def _arrange_below(row: Row) -> None:
+def _is_odd(track: Track, person: _Person) -> bool:
+    """Whether it is a process with a number that no process has, which is not shown."""
+    return track.kind is TrackKind.PROCESS and track.pid is not None and not person.native
+
+
+def _partners(expected: _Expected, at_home: set[int]) -> dict[int, set[int]]:
+    """The processes that each track at the top has flows with."""
+    partners: dict[int, set[int]] = defaultdict(set)
+    track, people = expected.trace.slices.track.tolist(), expected.people
+    for ends in _columns(expected.trace.flows, "from_slice", "to_slice"):
+        one, other = (track[end] for end in ends)
+        for here, there in ((one, other), (other, one)):
+            if here in at_home and there not in at_home:
+                partners[people[there].process].add(people[here].process)
+    return partners
+
+
+def _arrange_below(row: Row, odd: set[int]) -> None:
     row.below = [one for one in row.below if one.holds_anything()]
     for place, one in enumerate(row.below):
         name = one.title[1]
-        while one.title[0] == "row" and not one.holds_own() and len(one.below) == 1 and one.below[0].title[0] == "row":
+        while _is_group_of_one(one) and id(one) not in odd:
             (one,) = one.below
             name = one.title[1] if one.title[1].startswith(name) else f"{name} · {one.title[1]}"
             one.title = ("row", name, None)
             row.below[place] = one
-        _arrange_below(one)
+        _arrange_below(one, odd)
     counters = [one for one in row.below if one.title[0] == "counter"]
     others = [one for one in row.below if one.title[0] != "counter"]
     is_process = row.title[0] == "process"
@@ -420,6 +456,10 @@ def _arrange_below(row: Row) -> None:
         for one in others:
             if one.title[0] == "row" and not one.has_slices():
                 one.title = ("row", "· " + one.title[1].removeprefix("· "), None)
+
+
+def _is_group_of_one(row: Row) -> bool:
+    return row.title[0] == "row" and not row.holds_own() and [one.title[0] for one in row.below] == ["row"]
 
 
 class _JsonRows(_Rows):

@@ -19,7 +19,7 @@ from traceconv.model.columns import I64, distinct_values
 from traceconv.model.diagnostics import SLICES
 from traceconv.model.marks import JOINT
 from traceconv.model.numbers import format_short
-from traceconv.model.track_table import NO_TRACK, TrackKind
+from traceconv.model.track_table import NO_TRACK, Track, TrackKind
 
 _COLUMNS = (
     Column("device", "device", Unit.TEXT),
@@ -145,11 +145,15 @@ def _device_of(table: SliceTable, queue: int) -> int:
     tracks = table.trace.tracks
     marks, path = table.trace.sources[tracks[queue].source].marks.devices, table.path(queue)
     parent, is_work = tracks[queue].parent, re.compile(marks.queues).fullmatch if marks else None
-    while parent != NO_TRACK and not (tracks[parent].kind is TrackKind.PROCESS and tracks[parent].pid is not None):
+    while parent != NO_TRACK and not _is_of_system(tracks[parent]):
         if is_work and is_work(path.removeprefix(table.path(parent)).removeprefix(" / ")):
             break
         queue, parent = parent, tracks[parent].parent
     return queue
+
+
+def _is_of_system(track: Track) -> bool:
+    return track.kind is TrackKind.PROCESS and (track.pid is not None or track.stated.without_pid)
 
 
 def _work(table: SliceTable) -> tuple[_Work, list[str]]:

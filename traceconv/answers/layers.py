@@ -38,6 +38,7 @@ from traceconv.answers.slice_tables import SliceTable, interval_counters, table_
 from traceconv.io.shown import Counted, quantity
 from traceconv.model.args import ABSENT, arg_values
 from traceconv.model.columns import I64, occurring
+from traceconv.model.dump import name_of_unknown
 from traceconv.model.numbers import format_short
 from traceconv.model.trace import Frame
 from traceconv.model.trace_inputs import inputs_of
@@ -433,7 +434,7 @@ def _symbols(sums: Layers, sampled: Sampled, event: Event | None) -> list[str]:
 
 def called(frame: Frame) -> str:
     """Return the function of a frame; if it is not known, the file that its code is in."""
-    return frame.name if frame.named else posixpath.basename(frame.category) or frame.name
+    return frame.name if frame.named else posixpath.basename(frame.category) or name_of_unknown("")
 
 
 def _most(group: I64, number: I64, amounts: I64, texts: Sequence[str], groups: int) -> list[str]:

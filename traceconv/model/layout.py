@@ -6,6 +6,8 @@ After `lay_out` these hold, and the writers rely on them:
 - the slices of one track nest: two of them are disjoint, or one contains the other. A slice that crosses another one
   goes to a lane, a sibling track of the same name; viewers draw the siblings as one;
 - no track is deeper than MAX_DEPTH slices (Perfetto drops slices beyond 512);
+- slices that a format declares as asides (`FormatMarks.asides`), such as host ranges repeated on a device, are on a
+  track of their own above that of the work: around it, work inside would be one level deeper than work outside;
 - tracks without events and without children with events are gone.
 
 Some tools round times and durations to whole microseconds independently, so that a child may seem to end a microsecond
@@ -71,7 +73,7 @@ def lay_out(trace: Trace) -> Trace:
     The columns are sorted in place, without the memory for a second set: the argument is consumed.
     """
     diagnostics = trace.sources[0].diagnostics
-    trace = _share_lanes(trace)
+    trace = _asides_apart(_share_lanes(trace))
     trace = sort_events(trace, in_place=True)
     trace = _split_overlaps(trace, diagnostics)
     _report_unused_tracks(trace, diagnostics)
@@ -164,6 +166,31 @@ def _extents(trace: Trace) -> tuple[I64, I64]:
     np.minimum.at(first, instants.track, instants.ts)
     np.maximum.at(last, instants.track, instants.ts + 1)
     return first, last
+
+
+# -- asides ---------------------------------------------------------------------------------------------------------
+
+
+def _asides_apart(trace: Trace) -> Trace:
+    """Put asides beside the work of a queue on a track of their own, in front of it; threads keep theirs."""
+    marked = {name for source in trace.sources for name in source.marks.asides}
+    asides = [number for number, text in enumerate(trace.strings) if text in marked] if marked else []
+    rows = np.flatnonzero(np.isin(trace.slices.category, asides)) if asides else np.empty(0, np.int64)
+    if not len(rows):
+        return trace
+    of_slices = trace.slices.track, trace.slices.track[rows]
+    all_on, asides_on = (np.bincount(of, minlength=len(trace.tracks)) for of in of_slices)
+    is_queue = trace.tracks.column("kind") == TrackKind.TRACK
+    mixed = np.flatnonzero((asides_on > 0) & (asides_on < all_on) & is_queue)
+    tracks, goes_to = Tracks(trace.tracks), np.arange(len(trace.tracks), dtype=np.int32)
+    for number in mixed.tolist():
+        goes_to[number] = len(tracks)
+        tracks.append(replace(tracks[number], name=f"ranges on {tracks[number].name}", shown="", name_in_rank=""))
+    track = trace.slices.track.copy()
+    track[rows] = goes_to[track[rows]]
+    places = np.concatenate((np.arange(len(trace.tracks)), mixed - 0.5))
+    moved = trace.with_tables(tracks=tracks, slices=replace(trace.slices, track=track))
+    return renumbered(moved, np.argsort(places, kind="stable"))
 
 
 # -- overlaps -------------------------------------------------------------------------------------------------------

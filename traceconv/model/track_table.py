@@ -41,7 +41,7 @@ class StatedTrack(Struct, frozen=True):
     Attributes:
         input: its input, an index into `SourceInfo.stated`.
         carries: as `Track.carries`, with such indices.
-        without_pid: whether the pid was made up for pictures.
+        without_pid: whether the pid is not known, and was made up for pictures or is not shown.
     """
 
     input: int = 0

@@ -3,9 +3,13 @@
 A pid or tid of the input is kept where viewers can show it: from 1 to 2**31 - 1, a pid once in the trace, a tid once in
 its process. All others are replaced by numbers above the largest pid of Linux (2**22), in track order; the original
 number is put into the name. A track with neither number nor name is named "process" or "thread", since viewers would
-show no title, or the replacement. Perfetto takes log entries and samples on processes and threads only, its UI (v52)
-always shows their numbers, and 0 or none would be the idle task: there, replacements are seen. Chrome JSON has
-processes and threads only: there each other track gets such a number, too.
+show no title, or the replacement. Chrome JSON has processes and threads only: there each other track gets such a
+number, too.
+
+The UI of Perfetto (v52) shows the number of each process and thread, so there only what has one is written as such. All
+else is a group or a row, with the number of the input in its name. Replacements are seen in two cases: Perfetto takes
+log entries and samples on processes and threads only, where 0 or none would be the idle task. And all processes with
+one pid, as ranks in containers have, are processes, since a group shows nothing while it is shut.
 """
 
 from __future__ import annotations
@@ -38,8 +42,8 @@ class Identity:
         name: its name, with the original number if that was replaced; "" only for a track with a number of its own, or
             that is not a process or thread.
         title: the name with the doubts behind it.
-        native: PROCESS and THREAD only: whether to write it as a process or thread with a number. A track without a
-            number in the input, and without events that need one, is written without.
+        native: PROCESS and THREAD only: whether to write it as a process or thread with a number. A track whose number
+            viewers cannot show, and without events that need one, is written without.
         parent: the track that it is shown inside of; a lane is beside its main track, or inside it if that is native.
         position: its position among its siblings, from 0.
     """
@@ -71,7 +75,7 @@ class Identities(Sequence[Identity]):
         own_pid = self._number_processes(tracks, kind, is_top, numbers, invented)
         self.pid: I32 = own_pid[self.process]
         self.tid: I32 = self._number_threads(tracks, kind, lane_of, numbers, invented)
-        self.native = self._natives(trace, kind, is_lane, numbers)
+        self.native = self._natives(trace, kind, numbers)
         beside = is_lane & ~self.native[lane_of]
         self.parent: I32 = np.where(beside, parent[lane_of], parent)
         self.position = _positions(tracks, self.parent, lane_of)
@@ -155,14 +159,13 @@ class Identities(Sequence[Identity]):
                 self.names[index] = _with_original(self.names[index], "tid", tid) or "thread"
         return tids
 
-    def _natives(self, trace: Trace, kind: I32, is_lane: npt.NDArray[np.bool_], numbers: I64) -> npt.NDArray[np.bool_]:
-        has_number = ~is_lane & (numbers != NO_NUMBER)
+    def _natives(self, trace: Trace, kind: I32, numbers: I64) -> npt.NDArray[np.bool_]:
         # Perfetto accepts call stacks and log entries of threads only.
-        needs_number = np.zeros(len(self), bool)
-        needs_number[[*occurring(trace.samples.track), *occurring(trace.logs.track)]] = True
-        as_thread = (has_number & (kind == TrackKind.THREAD)) | needs_number
-        native: npt.NDArray[np.bool_] = as_thread | (has_number & (kind == TrackKind.PROCESS))
-        native[self.process[as_thread]] = True
+        native = np.zeros(len(self), bool)
+        native[[*occurring(trace.samples.track), *occurring(trace.logs.track)]] = True
+        native[self.process[native]] = True
+        native |= (kind == TrackKind.PROCESS) & _valid(numbers)
+        native |= (kind == TrackKind.THREAD) & (self.tid == numbers) & native[self.process]
         return native
 
 

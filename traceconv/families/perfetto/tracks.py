@@ -370,6 +370,7 @@ class Tracks:
                 )
                 if is_lane:
                     self._out.tracks[made].lane_of = around
+                    self._out.tracks[made].name = tracks[around].name or info.name
                     continue
             key = around, info.name, track.merge
             if key not in mains and number in used:
@@ -643,11 +644,37 @@ def restore(attribute: Any, out: Builder, track_of: Callable[[int], TrackId | No
         for track in tracks(entry[:1]):
             track.doubts = tuple(_elements(str, entry))
             track.name = without_doubts(track.name, track, track.doubts)
+    _restore_numbers(attribute, out, tracks)
     for key in ("synthetic", "unknown"):
         for track in tracks(attribute.get(key)):
             setattr(track, key, True)
     for track in tracks(attribute.get("without_pid")):
         track.stated = replace(track.stated, without_pid=True)
+
+
+def _restore_numbers(attribute: Any, out: Builder, tracks: Callable[[Any], list[Track]]) -> None:
+    """Restore the processes and threads that are groups and rows in the file, as their numbers cannot be shown."""
+    for entry in _list(attribute.get("processes")):
+        known = type(entry) is list and _are_texts(entry[2:], 1)
+        if not known or type(entry[0]) is not int or not isinstance(entry[1], int | None):
+            out.problem(BAD_INPUTS, INPUTS, f"a process {entry!r:.40}")
+            continue
+        for track in tracks(entry[:1]):
+            if track.kind is TrackKind.TRACK:
+                track.kind, track.parent, track.pid = TrackKind.PROCESS, NO_TRACK, entry[1]
+                track.name, track.labels = entry[2], tuple(entry[3:])
+    for entry in _list(attribute.get("threads")):
+        if type(entry) is not list or [type(part) for part in entry] != [int, int, str]:
+            out.problem(BAD_INPUTS, INPUTS, f"a thread {entry!r:.40}")
+            continue
+        for track in tracks(entry[:1]):
+            in_process = track.parent != NO_TRACK and out.tracks[track.parent].kind is TrackKind.PROCESS
+            if track.kind is TrackKind.TRACK and in_process:
+                track.kind, track.tid, track.name = TrackKind.THREAD, *entry[1:]
+
+
+def _are_texts(values: list[Any], least: int) -> bool:
+    return len(values) >= least and all(isinstance(value, str) for value in values)
 
 
 def _list(value: Any) -> list[Any]:

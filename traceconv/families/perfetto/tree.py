@@ -3,8 +3,9 @@
 The UI (v52) sorts the tracks of a process: threads first, then all others by name; a stated order counts only below
 plain groups. Groups are collapsed at first, a single node at the top is expanded. So:
 
-- Tracks of an input outside of processes are moved into its process, if it has only one; except for Perfetto traces,
-  which state their nesting.
+- Tracks of an input outside of processes are moved into its process, if it has only one, else into the one that they
+  have flows with, if that is only one; except for Perfetto traces, which state their nesting. A process with a pid that
+  none can have, such as 0, is moved into the only one that has a pid.
 - A group of one track is left out, and the track gets the names of both. So are two such groups inside each other.
 - Counters are put into a group of their own, behind the other tracks.
 - Tracks and groups of a process without slices get a name that sorts behind the others.
@@ -16,7 +17,8 @@ It is JSON: {"sources": [{"without_periods": ["cycles"]}, ...], "tracks": {"1": 
 in it is of the first input. In "carries", a thread that several inputs recorded one after the other has
 [uuid, table, input, time (ns) from which rows of the table are of it]. "synthetic" has the tracks without real times,
 beside others that have them, and "doubts" a list [uuid, "not aligned"] for each track whose name in the file ends in
-doubts. Without the attribute, answers would attribute costs by guesses.
+doubts. "processes" has a list [uuid, pid, name, label, ...] for each process that is written as a group, "threads" a
+list [uuid, tid, name] for each thread that is a row. Without the attribute, answers would attribute costs by guesses.
 
 An output that was made of outputs states the inputs of these. Then each source has its name and format, and in "placed"
 how it was placed: in the output that held it, in the one that held that, and so on, as indices into "placings".
@@ -64,8 +66,10 @@ STATED_TEXTS = ("without_periods", "sampled")
 STATED_CATEGORY = "join_category"
 
 _FORMAT = "perfetto"
-_PROCESS, _THREAD, _COUNTER = TrackKind.PROCESS, TrackKind.THREAD, TrackKind.COUNTER
+_PROCESS, _THREAD, _TRACK, _COUNTER = TrackKind
 COUNTERS = "Counters"
+#: The name of an overflow lane inside of its thread or process.
+LANE = "overlapping"
 #: The prefix of names that sort behind names that start with a letter.
 _LATE = "· "
 #: The most nested groups that are left out, such as a device and a context: longer chains would give endless names.
@@ -104,6 +108,8 @@ class Arrangement:
         self._tracks, self._ids = trace.tracks, ids
         self._kind, self._own_descriptions = trace.tracks.column("kind"), trace.tracks.texts("description")
         numbers, lane_of = np.arange(len(ids), dtype=np.int32), trace.tracks.column("lane_of")
+        self._lane_of = lane_of
+        self._has_number = ids.tid == trace.tracks.numbers()
         self.mains: I32 = np.where((lane_of == NO_TRACK) | ids.native[lane_of], numbers, lane_of)
         self._has_row = self.mains == numbers
         self._is_plain = ~ids.native & (self._kind != _COUNTER)
@@ -118,11 +124,12 @@ class Arrangement:
         self.inputs: dict[int, str] = {}
         self._input_of = np.full(len(ids), _NO_INPUT, np.int32)
         self._has_events = self._with_rows_of(*(getattr(trace, name).track for name in TIMED))
-        self._into_processes(trace)
+        stated = by_stated_inputs(trace)
+        self._into_processes(trace, stated)
         self._without_groups_of_one()
         self._group_counters()
         self._late_names(self._with_rows_of(trace.slices.track))
-        self._group_by_input(by_stated_inputs(trace))
+        self._group_by_input(stated)
         self._order()
 
     def _with_rows_of(self, *columns: I32) -> Mask:
@@ -166,6 +173,10 @@ class Arrangement:
         main = int(self.mains[index])
         if main in self._names:
             name = self._names[main]
+        elif self._lane_of[main] != NO_TRACK:  # the row of the thread itself has its name
+            name = LANE
+        elif self._kind[main] == _THREAD and not self._ids.native[main] and self._has_number[main]:
+            name = f"{self._ids.names[main] or 'thread'} {self._ids.tid[main]}"
         elif track := self._tracks.special_of(main):
             labels = () if self._ids.native[main] else track.labels
             name = ", ".join([track.shown or self._ids.names[main], *labels])
@@ -181,16 +192,31 @@ class Arrangement:
         """Return the name of the group of the counters of a track."""
         return f"{_LATE}{COUNTERS}" if self._ids.native[index] else COUNTERS
 
-    def _into_processes(self, trace: Trace) -> None:
-        source, process = trace.tracks.column("source"), self._ids.process
-        in_process = self._kind[process] == _PROCESS
-        first, last = np.full(len(trace.sources), len(process)), np.full(len(trace.sources), NO_TRACK)
-        np.minimum.at(first, source[in_process], process[in_process])
-        np.maximum.at(last, source[in_process], process[in_process])
-        has_only = (first == last) & np.array([info.format != _FORMAT for info in trace.sources], bool)
-        is_of_system = (self._kind == _PROCESS) | (self._kind == _THREAD)
-        self._moved = (self._parents == NO_TRACK) & ~self._ids.native & ~is_of_system & has_only[source]
-        self._parents[self._moved] = first[source[self._moved]]
+    def _into_processes(self, trace: Trace, stated: Trace) -> None:
+        """Move tracks into the process that they belong to; `stated` is the trace by the inputs that outputs state."""
+        source, process, numbers = trace.tracks.column("source"), self._ids.process, trace.tracks.numbers()
+        self._is_odd = (self._kind == _PROCESS) & ~self._ids.native & (numbers != NO_NUMBER)
+        in_process = (self._kind[process] == _PROCESS) & ~self._is_odd[process]
+        can_move = (self._parents == NO_TRACK) & ~self._ids.native & np.isin(self._kind, (_TRACK, _COUNTER))
+        can_move &= _can_arrange(trace)[source]
+        home = _only(source[in_process], process[in_process], len(trace.sources))[source]
+        if np.any(can_move & (home == NO_TRACK)) and len(trace.flows.from_slice):
+            home = np.where(home == NO_TRACK, self._on_flows(trace, in_process), home)
+        if self._is_odd.any():
+            source, in_process = stated.tracks.column("source"), in_process & self._ids.native[process]
+            home_of_odd = _only(source[in_process], process[in_process], len(stated.sources))[source]
+            home = np.where(self._is_odd, home_of_odd, home)
+            can_move |= self._is_odd & _can_arrange(stated)[source]
+        self._moved = can_move & (home != NO_TRACK)
+        self._parents[self._moved] = home[self._moved]
+
+    def _on_flows(self, trace: Trace, in_process: Mask) -> I32:
+        """Return for each track at the top the only process that it has flows with; NO_TRACK if there is not one."""
+        flows, track, process = trace.flows, trace.slices.track, self._ids.process
+        ends = track[flows.from_slice], track[flows.to_slice]
+        here, there = np.concatenate(ends), np.concatenate(ends[::-1])
+        rows = in_process[here] & ~in_process[there]
+        return _only(process[there[rows]], process[here[rows]], len(process))
 
     def _child_counts(self, among: Mask) -> I64:
         """Return the number of `among` those tracks below each track."""
@@ -202,7 +228,7 @@ class Arrangement:
         rows = np.flatnonzero(self._has_row & (self._parents != NO_TRACK))
         only_child[self._parents[rows]] = rows
         has_one = self._has_row & (self._child_counts(self._has_row) == 1) & (self._parents != NO_TRACK)
-        groups = has_one & ~self._has_events & self._is_plain & self._is_plain[only_child]
+        groups = has_one & ~self._has_events & self._is_plain & self._is_plain[only_child] & ~self._is_odd
         joined: defaultdict[int, int] = defaultdict(int)
         self._renamed: list[int] = []
         for group in np.flatnonzero(groups).tolist():
@@ -241,7 +267,7 @@ class Arrangement:
 
     def _group_by_input(self, trace: Trace) -> None:
         source = trace.tracks.column("source")
-        can_group = np.array([info.format != _FORMAT for info in trace.sources], bool)[source]
+        can_group = _can_arrange(trace)[source]
         is_alone = self._has_row & self._has_events & (self._child_counts(self._has_row) == 0)
         grouped = is_alone & (self._parents == NO_TRACK) & ~self._ids.native & can_group
         self._input_of[grouped] = source[grouped]
@@ -368,6 +394,19 @@ class Tree:
             known = wire.integer(3, _UNITS[unit]) if unit in _UNITS else wire.text(6, unit) if unit else b""
             fields += wire.blob(_COUNTER_FIELD, known)
         return fields
+
+
+def _can_arrange(trace: Trace) -> Mask:
+    """Return for each input whether its tracks may be put elsewhere: those of Perfetto traces have their place."""
+    return np.array([info.format != _FORMAT for info in trace.sources], bool)
+
+
+def _only(keys: I32, values: I32, count: int) -> I32:
+    """Return for each key below `count` its value if all its values are equal; NO_TRACK for others."""
+    least, most = np.full(count, np.iinfo(np.int32).max, np.int32), np.full(count, NO_TRACK, np.int32)
+    np.minimum.at(least, keys, values)
+    np.maximum.at(most, keys, values)
+    return np.where(least == most, most, NO_TRACK).astype(np.int32)
 
 
 def _integers(field: int, values: npt.NDArray[Any]) -> Iterator[bytes]:
@@ -596,7 +635,7 @@ def attribute_of(trace: Trace, tree: Tree) -> dict[str, Any]:
     attribute |= {"sources": sources if any(sources) else [], "tracks": of_source}
     groups = list(map(tree.input_uuid, tree.shown.inputs))
     attribute |= {"without_pid": uuids[lacks_pid].tolist(), "unknown": [], "groups": groups}
-    attribute |= _special(trace, tree, is_written, number_of)
+    attribute |= _special(trace, tree, is_written, number_of) | _plain_people(trace, tree, is_written)
     stated = {key: value for key, value in attribute.items() if value}
     return {INPUTS: stated} if stated else {}
 
@@ -618,6 +657,23 @@ def _special(trace: Trace, tree: Tree, is_written: Mask, number_of: dict[int, in
         if track.unknown:
             unknown.append(uuid)
     return {"unknown": unknown, "synthetic": synthetic, "carries": carries, "doubts": doubts}
+
+
+def _plain_people(trace: Trace, tree: Tree, is_written: Mask) -> dict[str, Any]:
+    """Return the processes and threads that are written as groups and rows although they have numbers."""
+    tracks, process = trace.tracks, tree.ids.process
+    kind, numbers = tracks.column("kind"), tracks.numbers()
+    is_plain = is_written & ~tree.ids.native & (numbers != NO_NUMBER)
+    threads = np.flatnonzero(is_plain & (kind == _THREAD) & is_written[process]).tolist()
+    processes = is_plain & (kind == _PROCESS)
+    processes[process[threads]] |= ~tree.ids.native[process[threads]]
+    return {
+        "processes": [
+            [tree.uuids[index], (track := tracks[index]).pid, track.name, *track.labels]
+            for index in np.flatnonzero(processes).tolist()
+        ],
+        "threads": [[tree.uuids[index], (track := tracks[index]).tid, track.name] for index in threads],
+    }
 
 
 def _counted(source: SourceInfo) -> dict[str, Any]:

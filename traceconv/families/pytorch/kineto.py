@@ -191,6 +191,7 @@ class PytorchKineto(Importer):
     becomes = (
         ("CPU operators, runtime calls, python functions, annotations", "slices on their threads"),
         ("kernels, copies, memsets", "slices on the streams of their device, lanes where they overlap"),
+        ("ranges of the program on a device", "slices on a row above their stream"),
         ("ac2g, async_cpu_to_gpu, async_gpu, async, fwdbwd, critical_path", "flows, on threads and streams"),
         (
             "launches, also of graphs",
