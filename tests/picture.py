@@ -62,6 +62,7 @@ class Row:
     logs: list[tuple[int, int, str]] = field(default_factory=list)
     below: list[Row] = field(default_factory=list)
     sliced: bool = False
+    working: bool = False
 
     def holds_anything(self) -> bool:
         """Whether there is an event in it or below."""
@@ -74,6 +75,11 @@ class Row:
     def has_slices(self) -> bool:
         """Whether there is a slice in it or below that is no instant."""
         return self.sliced or any(row.has_slices() for row in self.below)
+
+    @property
+    def works(self) -> bool:
+        """Whether it or a row below shows what the recorded program did, or has no real times."""
+        return self.working or any(row.works for row in self.below)
 
     def digest(self) -> str:
         """The same for rows that hold the same, in whatever order."""
@@ -243,14 +249,20 @@ class _Expected:
         for track, entry in slices:
             rows.slices(track).slices.append(entry)
             rows.slices(track).sliced = True
+        asides = [self._asides(track) for track in range(len(trace.tracks))]
+        for track, category in _columns(trace.slices, "track", "category"):
+            rows.slices(track).working |= trace.strings[category] not in asides[track]
         for track, ts, name in _columns(trace.instants, "track", "ts", "name"):
             rows.instants(track).slices.append((ts + shift, 0, rows.name(name)))
+            rows.instants(track).working |= trace.tracks[track].synthetic
+            rows.instants(track).working |= trace.clocks[trace.tracks[track].clock].synthetic
         for track, ts, level, body in _columns(trace.logs, "track", "ts", "level", "text"):
             rows.instants(track).slices.append((ts + shift, 0, rows.name(body)))
             rows.log(track, (ts + shift, level, trace.strings[body]))
         for track, ts, *value in _columns(trace.counters, "track", "ts", "is_integer", "integer", "value"):
             is_integer, integer, double = value
             rows.values(track).values.append((ts + shift, rows.value(integer if is_integer else double)))
+            rows.values(track).working = True
         for track, ts, stack in _columns(trace.samples, "track", "ts", "stack"):
             rows.sample(track, (ts + shift, shown_stack(trace, stack)))
         for ends in _columns(trace.flows, "from_slice", "to_slice"):
@@ -258,6 +270,13 @@ class _Expected:
             bound = [slices[slice] for slice in rows.bound(one, other)]
             self.shown.flows.append(tuple((rows.slices(track), entry) for track, entry in bound))
         return self.shown
+
+    def _asides(self, track: int) -> tuple[str, ...]:
+        """The categories of slices on a track that are no work; none on one without real times."""
+        of, source = self.trace.tracks[track], self.trace.sources[self.trace.tracks[track].source]
+        source = source.stated[of.stated.input] if source.stated else source
+        is_synthetic = of.synthetic or self.trace.clocks[of.clock].synthetic
+        return () if is_synthetic else source.marks.asides
 
     def row(self, key: object, above: Row | None, title: Title, unit: str = "") -> Row:
         """The row of a key, made where it is not there yet; at the top if there is none above."""
@@ -373,7 +392,8 @@ def _arrange(top: list[Row], expected: _Expected) -> None:
     Rows beside processes come into the process of their input, if it is not a Perfetto trace: its only one, or the only
     one that they have flows with. A process whose pid can be none comes into the only real one. Another row that holds
     nothing and has one row in it gives way to that; counters beside other rows come into a row of their own; of a
-    process that has slices, rows without any are marked. Rows at the top with nothing in them, which the UI would put
+    process that has slices, rows without any are marked, and come into one row if they and those about the recording
+    itself are several. Rows at the top with nothing in them, which the UI would put
     into "Global Track Events", come into a row with the name of their input, except for those of a Perfetto trace.
     """
     tracks, people = expected.trace.tracks, expected.people
@@ -452,10 +472,15 @@ def _arrange_below(row: Row, odd: set[int]) -> None:
     is_process = row.title[0] == "process"
     if row.title[0] != "thread" and counters and (others or row.holds_own()):
         row.below = [*others, Row(("row", "· Counters" if is_process else "Counters", None), below=counters)]
-    if is_process and row.has_slices():
-        for one in others:
-            if one.title[0] == "row" and not one.has_slices():
-                one.title = ("row", "· " + one.title[1].removeprefix("· "), None)
+    if not is_process or not row.has_slices():
+        return
+    marks = [one for one in others if one.title[0] == "row" and not one.works and one.holds_anything()]
+    if len(marks) > 1 and row.works:
+        row.below = [one for one in row.below if one not in marks]
+        row.below.append(Row(("row", "· Marks", None), below=marks, sliced=any(one.has_slices() for one in marks)))
+    for one in others:
+        if one.title[0] == "row" and not one.has_slices() and not (len(marks) > 1 and one in marks):
+            one.title = ("row", "· " + one.title[1].removeprefix("· "), None)
 
 
 def _is_group_of_one(row: Row) -> bool:

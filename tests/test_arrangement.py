@@ -119,6 +119,24 @@ def test_a_device_is_inside_the_only_process_that_launches_on_it(trace_processor
     assert found == [("kernel 0", 5), ("kernel 1", 6), ("kernel 2", None)]
 
 
+def test_rows_about_the_recording_are_in_one_group(trace_processor: OpenTrace, path: Path) -> None:
+    out = builder(FormatMarks(asides=("Trace",)))
+    process = out.tracks.process("python", pid=5)
+    out.slice(out.tracks.thread(process, 6, "main"), T, 9, "work")
+    out.slice(out.tracks.add("overhead", process), T, 9, "flush", "overhead")
+    out.slice(out.tracks.add("Spans", process), T, 9, "span", "Trace")
+    out.instant(out.tracks.add("Global events", process), T, "start")
+    out.counter(out.tracks.counter("memory", process), T, 1)
+    found = rows(lay_out(out.finish()), trace_processor, path)
+    parents = {str(row[1]): (row[0], row[2]) for row in found}
+    assert parents == {
+        "work": (None, None),
+        "flush": ("overhead", None),
+        "span": ("Spans", "· Marks"),
+        "start": ("Global events", "· Marks"),
+    }
+
+
 def test_a_lane_of_a_thread_does_not_have_its_name_once_more(trace_processor: OpenTrace, path: Path) -> None:
     out = builder()
     thread = out.tracks.thread(out.tracks.process("python", pid=5), 6, "main")

@@ -36,7 +36,7 @@ from traceconv.model.layout import drop_unused_tracks, renumbered, sort_events
 from traceconv.model.numbers import EVER
 from traceconv.model.source_info import SourceInfo
 from traceconv.model.trace import Instants, Slices, Trace, take
-from traceconv.model.track_table import NO_TRACK, Track, TrackId, TrackKind, Tracks
+from traceconv.model.track_table import NO_TRACK, Track, TrackId, TrackKind, Tracks, possible
 
 # -- shared processes and threads -----------------------------------------------------------------------------------
 
@@ -239,7 +239,7 @@ def with_ranks_named(trace: Trace, hosts: Sequence[str]) -> Trace:
     changed: dict[int, Track] = {}
     rank_of: dict[int, int] = {}
     for source, rank in ranks.items():
-        for number in processes[source]:
+        for number in processes.get(source, ()):
             track = trace.tracks[number]
             parts = f"rank {rank:0{digits}}", hosts[source], track.name
             labels = tuple(label for label in track.labels if label != f"rank {rank}")
@@ -248,7 +248,7 @@ def with_ranks_named(trace: Trace, hosts: Sequence[str]) -> Trace:
     for number, track in enumerate(trace.tracks):
         if track.source not in ranks or track.kind is TrackKind.PROCESS or track.parent != NO_TRACK:
             continue
-        rank, of_rank = ranks[track.source], processes[track.source]
+        rank, of_rank = ranks[track.source], processes.get(track.source, set())
         if len(of_rank) == 1:  # tracks below the only process of a rank need not name the rank
             name = track.name_in_rank or track.name
             changed[number] = replace(track, name=name, name_in_rank="", parent=TrackId(*of_rank))
@@ -259,15 +259,16 @@ def with_ranks_named(trace: Trace, hosts: Sequence[str]) -> Trace:
 
 
 def _processes(trace: Trace) -> dict[int, set[int]]:
-    """Return the processes that hold tracks of each input."""
+    """Return the processes that hold tracks of each input; those with possible pids, if it has some."""
     processes: defaultdict[int, set[int]] = defaultdict(set)
+    can_be = possible(trace.tracks.numbers())
     top: list[int] = []
     for number, track in enumerate(trace.tracks):
         above = track.lane_of if track.parent == NO_TRACK else track.parent
         top.append(number if above == NO_TRACK else top[above])
         if trace.tracks[top[-1]].kind is TrackKind.PROCESS:
             processes[track.source].add(top[-1])
-    return processes
+    return {source: {one for one in of if can_be[one]} or of for source, of in processes.items()}
 
 
 def _with_ranks(tracks: Tracks, rank_of: Mapping[int, int]) -> Iterator[Track]:

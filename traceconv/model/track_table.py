@@ -113,6 +113,7 @@ Attribute = Literal["kind", "parent", "clock", "source", "lane_of"]
 Text = Literal["name", "description"]
 
 _KINDS = list(TrackKind)
+_MAX_NUMBER = 2**31 - 1
 _PROCESS = int(TrackKind.PROCESS)
 #: The columns of numbers; the last one holds the pids of processes and the tids of the others.
 _TYPES = {"kind": "B", "parent": "i", "clock": "i", "source": "i", "number": "q"}
@@ -335,6 +336,11 @@ def _track(kind: int, parent: Any, clock: Any, source: int, number: int, name: s
     known = None if number == NO_NUMBER else number
     pid, tid = (known, None) if kind == _PROCESS else (None, known)
     return Track(_KINDS[kind], name, parent, pid, tid, "", description, None, (), clock, source)
+
+
+def possible(numbers: I64) -> npt.NDArray[np.bool_]:
+    """Return which numbers a process or thread can have, as viewers know it: 0 is the idle task, negative is none."""
+    return (numbers > 0) & (numbers <= _MAX_NUMBER)
 
 
 def processes(tracks: Tracks) -> I64:

@@ -24,10 +24,9 @@ import numpy.typing as npt
 
 from traceconv.model.columns import I32, I64, occurring
 from traceconv.model.trace import Trace
-from traceconv.model.track_table import NO_NUMBER, NO_TRACK, Track, TrackKind, Tracks, topmost
+from traceconv.model.track_table import NO_NUMBER, NO_TRACK, Track, TrackKind, Tracks, possible, topmost
 
 _FIRST_INVENTED = 10_000_000
-_MAX_NUMBER = 2**31 - 1
 _MAX_RANK = 2**62
 
 
@@ -135,7 +134,7 @@ class Identities(Sequence[Identity]):
     ) -> I32:
         """Return the pids of processes and of tracks without one; name those whose numbers are replaced."""
         is_process = kind == TrackKind.PROCESS
-        keeps = _first_of_each(numbers, is_top & is_process & _valid(numbers))
+        keeps = _first_of_each(numbers, is_top & is_process & possible(numbers))
         new = np.flatnonzero(is_top & ~keeps)
         pids = np.where(keeps, numbers, 0).astype(np.int32)
         pids[new] = np.fromiter(islice(invented, len(new)), np.int32, len(new))
@@ -147,7 +146,7 @@ class Identities(Sequence[Identity]):
     def _number_threads(self, tracks: Tracks, kind: I32, lane_of: I32, numbers: I64, invented: Iterator[int]) -> I32:
         """Return the tids of all tracks but counters; name those whose numbers are replaced."""
         is_thread, is_counter, is_lane = kind == TrackKind.THREAD, kind == TrackKind.COUNTER, lane_of != NO_TRACK
-        keeps = _first_of_each(self.pid.astype(np.int64) << 32 | numbers, is_thread & ~is_lane & _valid(numbers))
+        keeps = _first_of_each(self.pid.astype(np.int64) << 32 | numbers, is_thread & ~is_lane & possible(numbers))
         new = np.flatnonzero(~is_counter & ~keeps)
         tids = np.where(keeps, numbers, 0).astype(np.int32)
         tids[new] = np.fromiter(islice(invented, len(new)), np.int32, len(new))
@@ -164,7 +163,7 @@ class Identities(Sequence[Identity]):
         native = np.zeros(len(self), bool)
         native[[*occurring(trace.samples.track), *occurring(trace.logs.track)]] = True
         native[self.process[native]] = True
-        native |= (kind == TrackKind.PROCESS) & _valid(numbers)
+        native |= (kind == TrackKind.PROCESS) & possible(numbers)
         native |= (kind == TrackKind.THREAD) & (self.tid == numbers) & native[self.process]
         return native
 
@@ -173,11 +172,6 @@ def _unused(numbers: I64) -> Iterator[int]:
     """Yield the numbers to invent: those that no process or thread of the trace has."""
     taken = set(numbers[numbers >= _FIRST_INVENTED].tolist())
     return (number for number in count(_FIRST_INVENTED) if number not in taken)
-
-
-def _valid(numbers: I64) -> npt.NDArray[np.bool_]:
-    """Return whether viewers can show the numbers."""
-    return (numbers > 0) & (numbers <= _MAX_NUMBER)
 
 
 def _first_of_each(keys: I64, among: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
 
-from traceconv.model.columns import I64
+from traceconv.model.columns import I64, occurring
 from traceconv.model.numbers import EVER, FOREVER
 from traceconv.model.trace import TIMED, Trace
 
@@ -189,21 +189,22 @@ def _spans(trace: Trace) -> Iterator[Span]:
         )
 
 
-def _asides(trace: Trace) -> set[int]:
-    """Return the tracks that have only slices about the recording itself, such as how long it took."""
-    sources_aside: set[int] = set()
+def is_aside(trace: Trace) -> npt.NDArray[np.bool_]:
+    """Return which slices their format declares as asides: they repeat others, or are about the recording itself."""
+    aside = np.zeros(len(trace.slices.ts), bool)
     for number, source in enumerate(trace.sources):
         asides = frozenset(source.marks.asides)
         names = [index for index, text in enumerate(trace.strings) if text in asides] if asides else []
         if names:
-            is_aside = np.isin(trace.slices.category, names)
-            of_source = {
-                track
-                for track in np.unique(trace.slices.track[is_aside]).tolist()
-                if trace.tracks[track].source == number
-            }
-            sources_aside |= of_source.difference(np.unique(trace.slices.track[~is_aside]).tolist())
-    return sources_aside
+            is_mine = trace.tracks.column("source") == number
+            aside |= np.isin(trace.slices.category, names) & is_mine[trace.slices.track]
+    return aside
+
+
+def _asides(trace: Trace) -> set[int]:
+    """Return the tracks that have only asides."""
+    aside, track = is_aside(trace), trace.slices.track
+    return set(occurring(track[aside])).difference(occurring(track[~aside])) if aside.any() else set()
 
 
 def _near(spans: Sequence[Span]) -> Sequence[Span]:

@@ -1,16 +1,4 @@
-"""The tracks of a Perfetto trace as they are written: arranged for the UI, described in packets, with their inputs.
-
-The UI (v52) sorts the tracks of a process: threads first, then all others by name; a stated order counts only below
-plain groups. Groups are collapsed at first, a single node at the top is expanded. So:
-
-- Tracks of an input outside of processes are moved into its process, if it has only one, else into the one that they
-  have flows with, if that is only one; except for Perfetto traces, which state their nesting. A process with a pid that
-  none can have, such as 0, is moved into the only one that has a pid.
-- A group of one track is left out, and the track gets the names of both. So are two such groups inside each other.
-- Counters are put into a group of their own, behind the other tracks.
-- Tracks and groups of a process without slices get a name that sorts behind the others.
-- The UI puts tracks at the top that have events and no tracks inside them into "Global Track Events", which does not
-  say what they are. So they get a group with the name of their input; except for those of Perfetto traces.
+"""The tracks of a Perfetto trace as they are written: described in packets, with their inputs.
 
 An attribute of the trace states what answers need of its inputs: the input of each track, and how events were counted.
 It is JSON: {"sources": [{"without_periods": ["cycles"]}, ...], "tracks": {"1": [uuid, ...]}, ...}. A track that is not
@@ -28,7 +16,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from array import array
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
@@ -41,17 +28,15 @@ import numpy.typing as npt
 from traceconv.families.common import wire_writer as wire
 from traceconv.families.common.wire_reader import Message, Value
 from traceconv.families.index import FORMATS
+from traceconv.families.perfetto.arrangement import COUNTERS, MARKS, NO_INPUT, Arrangement, Mask
 from traceconv.families.registry import importer_class
 from traceconv.model.clocks import Verdict
 from traceconv.model.columns import I32, I64, chunks, occurring
-from traceconv.model.marks import JOINT
 from traceconv.model.source_info import Layer, Placing, SourceInfo
-from traceconv.model.trace import TIMED, Trace
+from traceconv.model.trace import Trace
 from traceconv.model.trace_inputs import by_stated_inputs, placings_of
 from traceconv.model.track_table import NO_NUMBER, NO_TRACK, TrackKind, topmost
-from traceconv.writers.ids import Identities, numbered, with_doubts
-
-Mask = npt.NDArray[np.bool_]
+from traceconv.writers.ids import Identities
 
 #: The attributes with the files that an output was made of, with its clock as `ClockDomain.describe` says it, with the
 #: first view, and with the offset that was added to all times (ns).
@@ -65,20 +50,12 @@ INPUTS = "traceconv.inputs"
 STATED_TEXTS = ("without_periods", "sampled")
 STATED_CATEGORY = "join_category"
 
-_FORMAT = "perfetto"
-_PROCESS, _THREAD, _TRACK, _COUNTER = TrackKind
-COUNTERS = "Counters"
-#: The name of an overflow lane inside of its thread or process.
-LANE = "overlapping"
-#: The prefix of names that sort behind names that start with a letter.
-_LATE = "· "
-#: The most nested groups that are left out, such as a device and a context: longer chains would give endless names.
-_MOST_JOINED = 2
-#: For tracks outside of the groups of inputs.
-_NO_INPUT = -1
+_PROCESS, _THREAD, _, _COUNTER = TrackKind
 #: The approximate number of rows of a screen.
 _ROWS = 30
 _ROOT_UUID = 0
+#: What the uuids of groups are made of.
+_OF_GROUPS = {COUNTERS: "counters of", MARKS: "marks of"}
 _ATTRIBUTES = 126  # of TracePacket
 _LONG_PATH = 1000
 
@@ -89,210 +66,6 @@ _UNITS = {"ns": 1, "count": 2, "bytes": 3}
 #: The stated order of the tracks inside one; and that the tracks of one key are drawn in one row.
 _ORDERED = wire.integer(_CHILD_ORDERING, 3)
 _MERGED_BY_KEY = wire.integer(_MERGE_BEHAVIOR, 3)
-
-
-class Arrangement:
-    """The displayed tree of tracks.
-
-    Attributes:
-        left_out: the groups that are left out.
-        counted: the tracks that have a group for their counters, with the position of that group: the last one.
-        joined_doubts: the doubts of the tracks that have the name of a left-out group, too.
-        inputs: the inputs, also those that an output of traceconv states, that have a group for their tracks at the
-            top, with the name of the group.
-        mains: by track, the one whose row it is drawn in: itself, or the main track of a lane.
-        positions: by track, its position among its siblings, which Perfetto uses below plain groups.
-    """
-
-    def __init__(self, trace: Trace, ids: Identities) -> None:
-        self._tracks, self._ids = trace.tracks, ids
-        self._kind, self._own_descriptions = trace.tracks.column("kind"), trace.tracks.texts("description")
-        numbers, lane_of = np.arange(len(ids), dtype=np.int32), trace.tracks.column("lane_of")
-        self._lane_of = lane_of
-        self._has_number = ids.tid == trace.tracks.numbers()
-        self.mains: I32 = np.where((lane_of == NO_TRACK) | ids.native[lane_of], numbers, lane_of)
-        self._has_row = self.mains == numbers
-        self._is_plain = ~ids.native & (self._kind != _COUNTER)
-        self._parents = ids.parent.copy()
-        self.positions = ids.position.copy()
-        self._names: dict[int, str] = {}
-        self.joined_doubts: dict[int, tuple[str, ...]] = {}
-        self._descriptions: dict[int, str] = {}
-        self._moved, self._late = np.zeros(len(ids), bool), np.zeros(len(ids), bool)
-        self.left_out: set[int] = set()
-        self.counted: dict[int, int] = {}
-        self.inputs: dict[int, str] = {}
-        self._input_of = np.full(len(ids), _NO_INPUT, np.int32)
-        self._has_events = self._with_rows_of(*(getattr(trace, name).track for name in TIMED))
-        stated = by_stated_inputs(trace)
-        self._into_processes(trace, stated)
-        self._without_groups_of_one()
-        self._group_counters()
-        self._late_names(self._with_rows_of(trace.slices.track))
-        self._group_by_input(stated)
-        self._order()
-
-    def _with_rows_of(self, *columns: I32) -> Mask:
-        """Return which tracks are drawn with the events of these columns of tracks."""
-        mask = np.zeros(len(self.mains), bool)
-        for column in columns:
-            mask[self.mains[occurring(column)]] = True
-        return mask
-
-    @property
-    def parents(self) -> I32:
-        """The displayed parents of all tracks; NO_TRACK at the top."""
-        return self._parents[self.mains]
-
-    @property
-    def inputs_of(self) -> I32:
-        """The inputs in whose groups the tracks are; below 0 for tracks that are in none."""
-        return self._input_of[self.mains]
-
-    def parent(self, index: int) -> int:
-        """Return the displayed parent of a track, NO_TRACK at the top."""
-        return int(self._parents[self.mains[index]])
-
-    def input_of(self, index: int) -> int:
-        """Return the input in whose group a track is; below 0 for none."""
-        return int(self._input_of[self.mains[index]])
-
-    def name(self, index: int) -> str:
-        """Return the displayed name of a track, with its doubts."""
-        doubts = self.doubts(index)
-        return with_doubts(self._name(index), self._tracks[index], doubts) if doubts else self._name(index)
-
-    def doubts(self, index: int) -> tuple[str, ...]:
-        """Return the doubts behind the name of a track, with those of left-out groups around it."""
-        main = int(self.mains[index])
-        track = self._tracks.special_of(main)
-        return self.joined_doubts.get(main) or (track.doubts if track else ())
-
-    def _name(self, index: int) -> str:
-        """Return the displayed name of a track without its doubts."""
-        main = int(self.mains[index])
-        if main in self._names:
-            name = self._names[main]
-        elif self._lane_of[main] != NO_TRACK:  # the row of the thread itself has its name
-            name = LANE
-        elif self._kind[main] == _THREAD and not self._ids.native[main] and self._has_number[main]:
-            name = f"{self._ids.names[main] or 'thread'} {self._ids.tid[main]}"
-        elif track := self._tracks.special_of(main):
-            labels = () if self._ids.native[main] else track.labels
-            name = ", ".join([track.shown or self._ids.names[main], *labels])
-        else:
-            name = self._ids.names[main]
-        return _LATE + name.removeprefix(_LATE) if self._late[main] else name
-
-    def description(self, index: int) -> str:
-        """Return the help text of a track, with those of left-out groups around it."""
-        return self._descriptions.get(index) or self._own_descriptions[index]
-
-    def group_name(self, index: int) -> str:
-        """Return the name of the group of the counters of a track."""
-        return f"{_LATE}{COUNTERS}" if self._ids.native[index] else COUNTERS
-
-    def _into_processes(self, trace: Trace, stated: Trace) -> None:
-        """Move tracks into the process that they belong to; `stated` is the trace by the inputs that outputs state."""
-        source, process, numbers = trace.tracks.column("source"), self._ids.process, trace.tracks.numbers()
-        self._is_odd = (self._kind == _PROCESS) & ~self._ids.native & (numbers != NO_NUMBER)
-        in_process = (self._kind[process] == _PROCESS) & ~self._is_odd[process]
-        can_move = (self._parents == NO_TRACK) & ~self._ids.native & np.isin(self._kind, (_TRACK, _COUNTER))
-        can_move &= _can_arrange(trace)[source]
-        home = _only(source[in_process], process[in_process], len(trace.sources))[source]
-        if np.any(can_move & (home == NO_TRACK)) and len(trace.flows.from_slice):
-            home = np.where(home == NO_TRACK, self._on_flows(trace, in_process), home)
-        if self._is_odd.any():
-            source, in_process = stated.tracks.column("source"), in_process & self._ids.native[process]
-            home_of_odd = _only(source[in_process], process[in_process], len(stated.sources))[source]
-            home = np.where(self._is_odd, home_of_odd, home)
-            can_move |= self._is_odd & _can_arrange(stated)[source]
-        self._moved = can_move & (home != NO_TRACK)
-        self._parents[self._moved] = home[self._moved]
-
-    def _on_flows(self, trace: Trace, in_process: Mask) -> I32:
-        """Return for each track at the top the only process that it has flows with; NO_TRACK if there is not one."""
-        flows, track, process = trace.flows, trace.slices.track, self._ids.process
-        ends = track[flows.from_slice], track[flows.to_slice]
-        here, there = np.concatenate(ends), np.concatenate(ends[::-1])
-        rows = in_process[here] & ~in_process[there]
-        return _only(process[there[rows]], process[here[rows]], len(process))
-
-    def _child_counts(self, among: Mask) -> I64:
-        """Return the number of `among` those tracks below each track."""
-        above = self._parents[among]
-        return np.bincount(above[above != NO_TRACK], minlength=len(self._parents))
-
-    def _without_groups_of_one(self) -> None:
-        only_child = np.full(len(self._parents), NO_TRACK, np.int32)
-        rows = np.flatnonzero(self._has_row & (self._parents != NO_TRACK))
-        only_child[self._parents[rows]] = rows
-        has_one = self._has_row & (self._child_counts(self._has_row) == 1) & (self._parents != NO_TRACK)
-        groups = has_one & ~self._has_events & self._is_plain & self._is_plain[only_child] & ~self._is_odd
-        joined: defaultdict[int, int] = defaultdict(int)
-        self._renamed: list[int] = []
-        for group in np.flatnonzero(groups).tolist():
-            only = int(only_child[group])
-            if joined[group] < _MOST_JOINED:
-                joined[only] = joined[group] + 1
-                self.left_out.add(group)
-                self._renamed.append(only)
-                self._parents[only] = self._parents[group]
-                self.positions[only] = self.positions[group]
-                self._moved[only] |= self._moved[group]
-                above, name = self._name(group), self._name(only)
-                self._names[only] = name if name.startswith(above) else f"{above}{JOINT}{name}"
-                self.joined_doubts[only] = tuple(dict.fromkeys((*self.doubts(group), *self.doubts(only))))
-                texts = self.description(group), self.description(only)
-                self._descriptions[only] = "\n".join(filter(None, texts))
-
-    def _group_counters(self) -> None:
-        counters = self._child_counts(self._has_row & (self._kind == _COUNTER))
-        others = self._child_counts(self._has_row) - counters
-        can_group = ~(self._ids.native & (self._kind == _THREAD))
-        is_counted = can_group & (counters > 0) & ((others > 0) | self._has_events)
-        rows = np.flatnonzero(self._has_row & (self._parents != NO_TRACK))
-        self.counted = dict.fromkeys(self._parents[rows[is_counted[self._parents[rows]]]].tolist(), 0)
-
-    def _late_names(self, shows: Mask) -> None:
-        """Mark the tracks without slices that have siblings with slices, by which tracks are drawn with slices."""
-        parents, is_shown, has_row = self._parents.data, shows.data, self._has_row.data
-        for number in range(len(shows) - 1, -1, -1):
-            if is_shown[number] and has_row[number] and parents[number] != NO_TRACK:
-                is_shown[parents[number]] = True
-        above = self._parents
-        beside = (above != NO_TRACK) & shows[above] & self._ids.native[above] & (self._kind[above] != _THREAD)
-        self._late = self._has_row & beside & ~shows & self._is_plain
-        self._late[list(self.left_out)] = False
-
-    def _group_by_input(self, trace: Trace) -> None:
-        source = trace.tracks.column("source")
-        can_group = _can_arrange(trace)[source]
-        is_alone = self._has_row & self._has_events & (self._child_counts(self._has_row) == 0)
-        grouped = is_alone & (self._parents == NO_TRACK) & ~self._ids.native & can_group
-        self._input_of[grouped] = source[grouped]
-        for number in dict.fromkeys(source[grouped].tolist()):
-            self.inputs[number] = os.path.basename(trace.sources[number].name)
-
-    def _order(self) -> None:
-        """Renumber the positions of siblings after changes."""
-        parents, inputs, mains = self.parents, self.inputs_of, self.mains
-        has_changed = np.zeros(len(parents) + 1, bool)  # the last one is for NO_TRACK
-        has_changed[[NO_TRACK, *self.counted, *map(self.parent, self._renamed)]] = True
-        has_changed[parents[self._moved]] = True
-        is_counted = np.zeros(len(parents) + 1, bool)
-        is_counted[list(self.counted)] = True
-        takes_part = has_changed[parents]
-        takes_part[list(self.left_out)] = False
-        is_grouped = (self._kind == _COUNTER) & is_counted[parents]
-        first = takes_part & ~is_grouped & (inputs == _NO_INPUT) & (parents != NO_TRACK)
-        counts = np.bincount(parents[first], minlength=len(parents))
-        self.counted = {parent: int(counts[parent]) for parent in self.counted}
-        rows = np.flatnonzero(takes_part)
-        parents, is_grouped, inputs, mains = parents[rows], is_grouped[rows], inputs[rows], mains[rows]
-        siblings = inputs, is_grouped, parents
-        order = np.lexsort((rows, mains, self.positions[mains], self._moved[mains], self._late[mains], *siblings))
-        self.positions[rows] = numbered(order, *siblings)
 
 
 class Tree:
@@ -344,7 +117,7 @@ class Tree:
             if not is_native:  # Perfetto draws siblings with equal keys in one row, whatever their names: lanes
                 fields += _MERGED_BY_KEY, wire.integer(_MERGE_KEY, self.uuids[rows[index]])
             yield b"".join(fields)
-        yield from map(self._counters, shown.counted)
+        yield from (self._group(parent, group) for parent, group in shown.groups)
 
     def input_uuid(self, number: int) -> int:
         """Return the uuid of the group of an input."""
@@ -356,14 +129,14 @@ class Tree:
         fields = wire.integer(_UUID, uuid) + wire.text(_NAME, self.shown.inputs[number]) + _ORDERED
         return fields + _MERGED_BY_KEY + wire.integer(_MERGE_KEY, uuid)
 
-    def _counters(self, index: int) -> bytes:
-        """Return the descriptor of the group of counters of a track."""
-        fields = wire.integer(_UUID, self._counters_uuid(index)) + wire.integer(_PARENT, self.uuids[index])
-        fields += wire.text(_NAME, self.shown.group_name(index)) + _ORDERED
-        return fields + wire.integer(_ORDER_RANK, self.shown.counted[index])
+    def _group(self, parent: int, group: int) -> bytes:
+        """Return the descriptor of a group of counters or marks of a track."""
+        fields = wire.integer(_UUID, self._group_uuid(parent, group)) + wire.integer(_PARENT, self.uuids[parent])
+        fields += wire.text(_NAME, self.shown.group_name(parent, group)) + _ORDERED
+        return fields + wire.integer(_ORDER_RANK, self.shown.groups[parent, group])
 
-    def _counters_uuid(self, index: int) -> int:
-        return _hash(["counters of", str(self.uuids[index])])
+    def _group_uuid(self, parent: int, group: int) -> int:
+        return _hash([_OF_GROUPS[group], str(self.uuids[parent])])
 
     def _process_field(self, index: int) -> bytes:
         track, name = self._trace.tracks.special_of(index), self.ids.title(index)
@@ -385,28 +158,15 @@ class Tree:
         fields = wire.text(_NAME, self.shown.name(index))
         parent, number = self.shown.parent(index), self.shown.input_of(index)
         if parent != NO_TRACK:
-            is_grouped = kind == _COUNTER and parent in self.shown.counted
-            fields += wire.integer(_PARENT, self._counters_uuid(parent) if is_grouped else self.uuids[parent])
-        elif number != _NO_INPUT:
+            group = self.shown.group(index)
+            fields += wire.integer(_PARENT, self._group_uuid(parent, group) if group else self.uuids[parent])
+        elif number != NO_INPUT:
             fields += wire.integer(_PARENT, self.input_uuid(number))
         if kind == _COUNTER:
             unit = self._trace.tracks[index].unit
             known = wire.integer(3, _UNITS[unit]) if unit in _UNITS else wire.text(6, unit) if unit else b""
             fields += wire.blob(_COUNTER_FIELD, known)
         return fields
-
-
-def _can_arrange(trace: Trace) -> Mask:
-    """Return for each input whether its tracks may be put elsewhere: those of Perfetto traces have their place."""
-    return np.array([info.format != _FORMAT for info in trace.sources], bool)
-
-
-def _only(keys: I32, values: I32, count: int) -> I32:
-    """Return for each key below `count` its value if all its values are equal; NO_TRACK for others."""
-    least, most = np.full(count, np.iinfo(np.int32).max, np.int32), np.full(count, NO_TRACK, np.int32)
-    np.minimum.at(least, keys, values)
-    np.maximum.at(most, keys, values)
-    return np.where(least == most, most, NO_TRACK).astype(np.int32)
 
 
 def _integers(field: int, values: npt.NDArray[Any]) -> Iterator[bytes]:
