@@ -374,7 +374,7 @@ MUTANTS: Sequence[Mutant] = (
     Mutant("merging.traces:with_collective_flows", first, aligned("hosts")),
     # writers
     Mutant("families.perfetto.tree:Tree.descriptors", empty, shown("pytorch-kineto/cuda-streams")),
-    Mutant("families.perfetto.tree:Tree._counters", given(b""), MEMORY),
+    Mutant("families.perfetto.tree:Tree._group", given(b""), MEMORY),
     Mutant("families.perfetto.tree:Tree._process_field", given(b""), KERNELS),
     Mutant("families.perfetto.arrangement:Arrangement._late_names", nothing, KERNELS),
     Mutant("families.perfetto.arrangement:Arrangement._group_counters", nothing, MEMORY),

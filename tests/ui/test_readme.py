@@ -38,7 +38,8 @@ def test_the_merge_of_the_readme_opens_in_the_ui(ui_shot: Shot, tmp_path: Path) 
         "python 26046",
         "python Callstacks 26046",
         "python 26046",
-        "Spans · PyTorch Profiler",
         "oneDNN primitives (cpu)",
-        "· Global events",
+        "· Marks",
+        "Spans · PyTorch Profiler",
+        "Global events",
     ]
