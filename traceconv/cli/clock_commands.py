@@ -21,7 +21,7 @@ from traceconv import __version__, api
 from traceconv.align.clock_overview import ClockLine, PairLine
 from traceconv.align.receipt import likewise
 from traceconv.cli import print_error
-from traceconv.cli.options import Named, Verbosity, left_out_json, recordings_options, settings_options
+from traceconv.cli.options import HeadedCommand, Named, Verbosity, left_out_json, recordings_options, settings_options
 from traceconv.cli.results import force_option, print_receipt, quiet_option, report_option, verbosity_options
 from traceconv.cli.terminal import clock_json, json_option, print_json, say, width_of, working
 from traceconv.errors import TraceconvError, UsageError
@@ -221,7 +221,7 @@ def _in_foreground() -> bool:
         os.close(terminal)
 
 
-@click.command("align")
+@click.command("align", cls=HeadedCommand)
 @recordings_options
 @report_option
 @force_option
@@ -273,7 +273,7 @@ _GIVEN = {
 }
 
 
-@click.command("clocks")
+@click.command("clocks", cls=HeadedCommand)
 @recordings_options
 @json_option
 @settings_options()

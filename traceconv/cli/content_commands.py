@@ -14,6 +14,7 @@ from traceconv.check import CheckReport, check_file
 from traceconv.cli import print_error
 from traceconv.cli.completion import complete_files
 from traceconv.cli.options import (
+    HeadedCommand,
     Named,
     expanded,
     from_option,
@@ -48,7 +49,7 @@ _TITLES = {
 }
 
 
-@click.command("info")
+@click.command("info", cls=HeadedCommand)
 @click.argument("files", nargs=-1, required=True, shell_complete=complete_files)
 @importer_option
 @json_option

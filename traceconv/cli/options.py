@@ -78,6 +78,31 @@ LIMITS = (
         "in the args of its events or in the output. 0: no limit.",
     ),
 )
+#: The heading of the options that stand below the others in the help of a command.
+_HEADINGS = {
+    **dict.fromkeys(("--offset", "--same-machine", "--anchor", "--drift", "--clock", "--tz", "--date"), "Clocks"),
+    **dict.fromkeys(("--on-ambiguous", "--same-run", "--map"), "Clocks"),
+    **dict.fromkeys(("--memory", "--max-length", "--max-ratio"), "Limits"),
+}
+
+
+class HeadedCommand(click.Command):
+    """A command whose help has the options about clocks and limits under headings of their own, after the others."""
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the options to the formatter."""
+        records: dict[str, list[tuple[str, str]]] = {heading: [] for heading in ("Options", *_HEADINGS.values())}
+        for parameter in self.get_params(ctx):
+            record = parameter.get_help_record(ctx) if isinstance(parameter, click.Option) else None
+            if record is not None:
+                heading = next((_HEADINGS[name] for name in parameter.opts if name in _HEADINGS), "Options")
+                records[heading].append(record)
+        for heading, rows in records.items():
+            if rows:
+                with formatter.section(heading):
+                    formatter.write_dl(rows)
+
+
 #: The command gets them as `limits`.
 limit_options = grouped("limits", limits_of, *LIMITS)
 

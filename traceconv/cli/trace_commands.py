@@ -12,7 +12,14 @@ import click
 
 from traceconv import api
 from traceconv.cli.completion import complete_files
-from traceconv.cli.options import Named, Verbosity, recording_options, recordings_options, settings_options
+from traceconv.cli.options import (
+    HeadedCommand,
+    Named,
+    Verbosity,
+    recording_options,
+    recordings_options,
+    settings_options,
+)
 from traceconv.cli.results import (
     force_option,
     merged_output_options,
@@ -29,7 +36,7 @@ from traceconv.model.diagnostics import FILES, MORE_ROWS
 from traceconv.recordings import Settings
 
 
-@click.command("convert")
+@click.command("convert", cls=HeadedCommand)
 @output_options
 @recording_options
 @settings_options(memory=True)
@@ -53,7 +60,7 @@ def convert_command(output: api.Output, named: Named, settings: Settings, verbos
     print_summary(result, output.path, verbosity)
 
 
-@click.command("merge")
+@click.command("merge", cls=HeadedCommand)
 @merged_output_options
 @recordings_options
 @report_option
