@@ -334,7 +334,8 @@ def test_errors_are_one_line_and_a_hint() -> None:
         (("diff", "a.json", "b.json"), "traceconv report FILE --format json"),
         (("compare",), "traceconv report FILE --format json"),
         (("query", "a.json"), "traceconv export FILE -o run.parquet"),
-        (("report", KINETO, "--section", "kernels"), "did you mean --section operations?"),
+        (("report", KINETO, "--section", "kernel"), "did you mean --section kernels?"),
+        (("report", KINETO, "--section", "operators"), "did you mean --section operations?"),
         (("report", KINETO, "--section", "stepz"), "did you mean --section steps?"),
     ],
 )

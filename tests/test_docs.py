@@ -96,7 +96,7 @@ def _printed(arguments: tuple[str, ...]) -> str:
 
 
 def receipt(tmp_path: Path) -> str:
-    arguments = command_in(README, "bin/traceconv merge")
+    arguments = command_in(README, "traceconv merge golden")
     arguments[arguments.index("-o") + 1] = str(tmp_path / "out.pftrace")
     return printed(arguments).replace(f"{tmp_path}/", "")
 

@@ -255,7 +255,9 @@ def test_sections_are_frames_too() -> None:
     assert operations.to_pandas().to_dict("records")[0]["self_ns"] == operations.records()[0]["self_ns"]
     assert operations.to_polars().columns == [column.name for column in operations.columns]
     trace = traceconv.read(CUDA)
-    assert traceconv.report(trace)[1].records() == operations.records()
+    whole = {section.name: section for section in traceconv.report(trace)}
+    assert next(iter(whole)) == "summary"
+    assert whole["operations"].records() == operations.records()
 
 
 def test_notebooks_show_sections_with_their_notes_and_without_pyarrow(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -265,7 +267,7 @@ def test_notebooks_show_sections_with_their_notes_and_without_pyarrow(monkeypatc
     operations.rows *= 20
     html = operations._repr_html_()
     assert html.startswith("<h4>operations</h4><table>")
-    assert "cudaDeviceSynchronize" in html
+    assert "cudaLaunchKernel" in html
     assert html.count("<tr>") == 51
     assert f"<p>{len(operations.rows) - 50} more rows</p>" in html
     assert all(f"<p>{escape(note)}</p>" in html for note in operations.notes)
@@ -508,8 +510,8 @@ def test_slices_of_two_recordings_of_one_thread_are_of_their_own_input(tmp_path:
         "a.json": first if in_time else (1, 2, 30_000),
         "b.json": later if in_time else (2, 3, 50_000),
     }
-    [chosen] = traceconv.report(files, traceconv.Questions(sections=("operations",), where="input=b.json"))
-    assert {row["name"] for row in chosen.records()} == {"ProfilerStep#5", "ProfilerStep#6", "ProfilerStep#7"}
+    [chosen, *_] = traceconv.report(files, traceconv.Questions(sections=("steps",), where="input=b.json"))
+    assert [row["step"] for row in chosen.records()] == ["ProfilerStep#5", "ProfilerStep#6", "ProfilerStep#7"]
     table = SliceTable(trace)
     for number, source in enumerate(trace.sources):
         rows = table.rows_of(number)
@@ -526,19 +528,19 @@ def test_an_output_says_which_slices_of_one_thread_are_of_which_input(tmp_path: 
     traceconv.merge(paths, tmp_path / "ab.pftrace")
     traceconv.convert(tmp_path / "ab.pftrace", tmp_path / "again.pftrace")
     asked = traceconv.Questions(sections=("overview", "steps"), step_name="ProfilerStep.*")
-    until_next = [row["interval_ns"] for row in traceconv.report(paths, asked)[1].records()]
+    until_next = [row["interval_ns"] for row in traceconv.report(paths, asked)[0].records()]
     assert until_next == [20_000, None, 20_000, 20_000, None]
     for name in ("ab.pftrace", "again.pftrace"):
         trace = by_stated_inputs(read(tmp_path / name))
         of_slices = [trace.sources[number].name for number in inputs_of(trace, "slices").tolist()]
         assert of_slices == ["a.json"] * 2 + ["b.json"] * 3
-        overview, steps, _ = traceconv.report([tmp_path / name], asked)
+        steps, *_, overview = traceconv.report([tmp_path / name], asked)
         made_of = "a.json (pytorch-kineto): 2 slices; b.json (pytorch-kineto): 3 slices"
         assert f"{name}: made of {made_of}" in overview.notes
         assert [(row["slices"], row["span_ns"]) for row in overview.records()] == [(5, 10_050_000)]
         assert [row["interval_ns"] for row in steps.records()] == until_next
         for where, count in (("input=b.json", 3), ("input!=b.json", 2), (f"input={name}", 5), ("input~json", 5)):
-            (of_input,) = traceconv.report([tmp_path / name], traceconv.Questions(["operations"], where=where))
+            of_input, *_ = traceconv.report([tmp_path / name], traceconv.Questions(["steps"], where=where))
             assert len(of_input.rows) == count
 
 
@@ -551,7 +553,8 @@ def test_positions_without_times_stay_marked_in_a_merge(tmp_path: Path) -> None:
     assert merged.trace is not None
     asked = traceconv.Questions(sections=("overview", "operations", "steps"))
     for what in (merged.trace, [tmp_path / "m.pftrace"]):
-        overview, operations, _, steps, *_ = traceconv.report(what, asked)
+        by_name = {section.name: section for section in traceconv.report(what, asked)}
+        overview, operations, steps = (by_name[name] for name in ("overview", "operations", "steps"))
         spans = {row["input"]: (row["start_ns"], row["span_ns"]) for row in overview.records()}
         if len(spans) > 1:
             assert spans == {"a.json": (0, 30_000), "analysis.json": (None, None), "vtune.csv": (None, None)}
@@ -571,7 +574,7 @@ def test_a_shared_thread_is_divided_by_the_same_inputs_in_by_and_where(tmp_path:
     assert len({*trace.slices.track.tolist()}) == 1, "they share the thread"
 
     def counts(by: str, where: str | None = None) -> dict[object, object]:
-        asked = traceconv.Questions(sections=("operations",), by=(by,), where=where)
+        asked = traceconv.Questions(sections=("operations",), by=(by,), where=where, step_name="none")
         [section] = traceconv.report(files, asked)
         return {row[by]: row["count"] for row in section.records()}
 

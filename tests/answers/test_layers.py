@@ -854,7 +854,7 @@ def test_a_summary_beside_intervals_is_not_counted_again() -> None:
 def test_runs_of_perf_stat_in_one_file_are_added_up(tmp_path: Path) -> None:
     path = tmp_path / "two.csv"
     path.write_text("2.50,msec,task-clock,2500000,100.00,,\n7,,page-faults,2500000,100.00,,\n" * 2)
-    overview, section = traceconv.report([path], Questions(["overview", "layers"]))
+    section, overview = traceconv.report([path], Questions(["overview", "layers"]))
     row = section.records()[0]
     assert (row["name"], row["calls"], row["task-clock"], row["page-faults"]) == ("summary", 2, 5_000_000, 14)
     assert any("each time is taken as a run of its own" in note for note in overview.notes)

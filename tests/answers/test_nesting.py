@@ -18,8 +18,10 @@ from tests.golden import Case, written
 from tests.kernels import without
 from tests.oracle.fixtures import OpenTrace
 from tests.shapes import every_shape
+from traceconv.answers.attribution import work_of
 from traceconv.answers.operations import operations
 from traceconv.answers.slice_tables import NO_PARENT, SliceTable, nesting_of
+from traceconv.answers.steps import is_span, is_step
 from traceconv.model import columns
 from traceconv.model.dump import as_shown
 from traceconv.model.trace import Slices, Trace
@@ -114,7 +116,11 @@ def test_against_the_trace_processor(case: Case, tmp_path: Path, trace_processor
     assert expected <= found
     assert all(row[2] == 0 for row in found - expected)  # instants and log entries are slices of length 0 there
     assert (found - expected).total() == len(trace.instants.ts) + len(trace.logs.ts)
-    section = operations(table, ("name",))
-    assert sum(int(row[1] or 0) for row in section.rows) == sum(calls_of(trace, row) for row in table.counted.tolist())
-    timed = table.counted[table.timed[table.counted]]  # the others have no recorded end
-    assert sum(int(row[3] or 0) for row in section.rows) == int(nesting.self_ns[timed].sum())
+    work = ~(is_step(table) | is_span(table) | table.is_wait)
+    for number in range(len(trace.sources)):
+        work[work_of(table, number)] = False
+    counted = table.counted[work[table.counted]]
+    rows = operations(table, ("name",)).records()
+    assert sum(row["count"] or 0 for row in rows) == sum(calls_of(trace, row) for row in counted.tolist())
+    timed = counted[table.timed[counted]]  # the others have no recorded end
+    assert sum(row["self_ns"] or 0 for row in rows) == int(nesting.self_ns[timed].sum())

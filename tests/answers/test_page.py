@@ -18,7 +18,7 @@ from tests.answers.test_report_command import CUDA, KINETO, ONEDNN, run
 from tests.golden import ROOT
 from tests.oracle.fixtures import do_without
 from tests.ui import shot
-from traceconv.answers import SECTIONS, Questions
+from traceconv.answers import SECTION_OF, SECTIONS, Questions
 from traceconv.answers.render import page
 from traceconv.answers.section import Cell, Column, Section, Unit, shown_cell
 
@@ -73,30 +73,40 @@ def clicking(html: str, *buttons: int) -> str:
 def table() -> Section:
     columns = (
         Column("name", "name", Unit.TEXT),
+        Column("device_ns", "device", Unit.NS, detail=True),
+        Column("device_share", "of kernels", Unit.SHARE, detail=True),
         Column("self_ns", "self", Unit.NS),
-        Column("busy_share", "of busy", Unit.SHARE),
+        Column("host_share", "of host", Unit.SHARE),
     )
     rows: list[tuple[Cell, ...]] = [
-        ("op 10", 900, 0.083),
-        ("op 9", 10_000, 0.917),
-        ("op 100", None, None),
-        ("Op 1", 0, 0.0),
+        ("op 10", None, None, 900, 0.083),
+        ("op 9", None, None, 10_000, 0.917),
+        ("op 100", None, None, None, None),
+        ("Op 1", None, None, 0, 0.0),
     ]
     return Section("operations", columns, rows)
 
 
 def test_all_sections_have_tables_and_those_with_data_plots() -> None:
     html = page(traceconv.report([CUDA]), 0)
-    for words in ("Where the time goes", "Busy and idle", "Busy over time", "What idle devices wait for"):
+    for words in (
+        "The run",
+        "Where the time goes",
+        "Kernels and copies",
+        "Busy and idle",
+        "What idle devices wait for",
+    ):
         assert f"<h3>{words}</h3>" in html
-    assert re.findall(r'<section id="(\w+)">', html) == list(SECTIONS)
+    found = re.findall(r'<section id="(\w+)"', html)
+    assert found[:2] == ["summary", "strip"]
+    assert [name for name in found if name not in {"strip", *SECTION_OF}] == list(SECTIONS)
     assert html.count("<th ") == html.count('<th scope="col" class=')
     assert html.count('<svg class="track') == html.count('role="img"') <= html.count("<title>")
     assert "<h3>Busy" not in page(traceconv.report([KINETO]), 0)
 
 
 def test_bars_are_the_most_self_time_in_whatever_order_the_rows_are() -> None:
-    rows: list[tuple[Cell, ...]] = [(f"op {number}", number, number / 820) for number in range(1, 41)]
+    rows: list[tuple[Cell, ...]] = [(f"op {number}", None, None, number, number / 820) for number in range(1, 41)]
     bars = re.findall(r'class="name">(.*?)</div>', page([Section("operations", table().columns, rows)], 0))
     assert bars == [f"op {number}" for number in range(40, 25, -1)]
     assert ">10 µs · 91.7 %<" in page([table()], 0)
@@ -105,7 +115,7 @@ def test_bars_are_the_most_self_time_in_whatever_order_the_rows_are() -> None:
 def test_the_plot_and_the_table_show_the_same_shares() -> None:
     ranks = [ROOT / "pytorch-kineto" / f"gloo-rank{rank}" / "input.json" for rank in (0, 1)]
     (section,) = traceconv.report(ranks, Questions(("operations",)))
-    shares = {row["name"]: row["busy_share"] for row in section.records()}
+    shares = {row["name"]: row["host_share"] or 0 for row in section.records()}
     assert sum(shares.values()) == pytest.approx(1)
     html = page([section], 0)
     bars = re.findall(r'class="name">(.*?)</div>.*?class="value">.*? · ([^<]*)<', html, re.S)
@@ -142,7 +152,7 @@ def test_page_of_nothing(tmp_path: Path, dom: Dom) -> None:
 
 def test_size_follows_the_rows_that_are_shown() -> None:
     columns = table().columns
-    many = Section("operations", columns, [("x" * 5000, 5, 0.00005)] * 20_000)
+    many = Section("operations", columns, [("x" * 5000, None, None, 5, 0.00005)] * 20_000)
     assert len(page([many], 500)) < 500 * 2500
     assert "19500 more rows: --top 20000" in page([many], 500)
 
@@ -154,7 +164,7 @@ def test_output_by_ending(tmp_path: Path) -> None:
     assert target.read_text(encoding="utf-8") == page(traceconv.report([CUDA]), 500)
     assert run(CUDA, "-o", target).returncode == 2
     assert run(CUDA, "-o", target, "-f", "--format", "csv").returncode == 0
-    assert target.read_text(encoding="utf-8").startswith("input,format,")
+    assert target.read_text(encoding="utf-8").startswith("id,text,section,numbers")
     assert run(CUDA, "-o", tmp_path / "a.json").returncode == 0
     assert "operations" in json.loads((tmp_path / "a.json").read_text(encoding="utf-8"))
     assert run(CUDA, "--format", "html", "--top", 500).stdout == page(traceconv.report([CUDA]), 500)
@@ -168,7 +178,9 @@ def test_output_by_ending(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_hostile_names_stay_text_in_the_browser(dom: Dom) -> None:
     columns = (Column("name", EVIL, Unit.TEXT), *table().columns[1:])
-    section = Section("operations", columns, [(EVIL, 5, 0.5), ("${alert(1)} {{ 7 * 7 }}", 4, 0.5)], [EVIL])
+    section = Section(
+        "operations", columns, [(EVIL, None, None, 5, 0.5), ("${alert(1)} {{ 7 * 7 }}", None, None, 4, 0.5)], [EVIL]
+    )
     html = page([section], 0)
     assert "\u202e" not in html
     for text in (html, clicking(html, 0, 0, 1)):

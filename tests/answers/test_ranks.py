@@ -293,15 +293,15 @@ def test_all_ways_to_print() -> None:
     assert max(len(line) for line in text.splitlines() if line.startswith("   ")) <= 80  # of the tables
     document = json.loads(printed("--section", "ranks", "--top", 0, "--format", "json"))
     jsonschema.validate(document, SCHEMA)
-    assert document.keys() == {"schema_version", "ranks", "collectives", "hosts", "notes"}
+    assert document.keys() == {"schema_version", "ranks", "late_causes", "collectives", "hosts", "notes"}
     found = tables(*GLOO)
     assert {name: section.records() for name, section in found.items()}.items() <= document.items()
     parts = [
         list(csv.DictReader(io.StringIO(part)))
         for part in printed("--section", "ranks", "--top", 0, "--format", "csv").split("\n\n")
     ]
-    assert [len(part) for part in parts] == [2, 98, 1]
-    assert parts[1][0]["last_rank"] == "1"
+    assert [len(part) for part in parts] == [2, 18, 98, 1]
+    assert parts[2][0]["last_rank"] == "1"
     assert "| rank | matched | alone |" in printed("--section", "ranks", "--format", "markdown")
     page = printed("--section", "ranks", "--format", "html")
     assert "Who makes the others wait" in page

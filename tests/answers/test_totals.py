@@ -69,6 +69,9 @@ def test_key_averages_are_rows_of_operations() -> None:
 @pytest.mark.parametrize(("table", "places"), [("mxnet.dumps.txt", 4), ("mxnet.dumps.json", None)])
 def test_aggregate_statistics_of_mxnet_are_rows_of_operations(table: str, places: int | None) -> None:
     ours = {(row["name"], row["category"]): row for row in operations(OWN / "mxnet.json", by=("name", "category"))}
+    waits, *_ = traceconv.report([OWN / "mxnet.json"], Questions(["waits"]))
+    for row in waits.records():
+        ours[row["name"], "MXNET_C_API"] = row | {"mean_ns": row["total_ns"] / row["count"]}
     compared = 0
     for name, category, args in printed(OWN / table):
         if "total_ms" not in args:
@@ -92,11 +95,11 @@ def test_the_debug_table_of_tvm_is_rows_of_operations() -> None:
         assert ours[name]["total_ns"] == round(1000 * float(us))
         # TVM computes the share from times that it rounds, to 0.001 us, only for printing.
         rounding = 0.0005 + 100 * 0.0005 / 143.376
-        assert 100 * ours[name]["busy_share"] == pytest.approx(percent, abs=rounding)
+        assert 100 * ours[name]["host_share"] == pytest.approx(percent, abs=rounding)
 
 
 def test_inferences_of_furiosa_are_steps() -> None:
-    section, times = traceconv.report([FURIOSA], Questions(["steps"]))
+    section, times, *_ = traceconv.report([FURIOSA], Questions(["steps"]))
     events = [one for one in json.loads(FURIOSA.read_text(encoding="utf-8")) if one.get("name") == "Inference"]
     assert len(section.rows) == len(events) == 2
     assert [row["count"] for row in times.records()] == [2]
@@ -119,18 +122,24 @@ def test_a_table_among_the_inputs_is_compared(trace: str, table: str, rows: int,
 
 
 def test_key_averages_of_a_gpu_are_rows_of_operations() -> None:
-    """Counts and times of torch 2.11 in ns, except where PyTorch counts otherwise."""
-    devices = ("kernel", "gpu_memcpy", "gpu_memset")
+    """Counts and times of torch 2.11 in ns, except where PyTorch counts otherwise; steps, waits and kernels apart."""
     ours: defaultdict[tuple[str, bool], Counter[str]] = defaultdict(Counter)
-    for row in operations(CUDA, by=["name", "category"]):
-        name = re.sub(r"^ProfilerStep#\d+$", "ProfilerStep*", row["name"])
-        ours[name, row["category"] in devices].update({key: row[key] for key in ("count", "total_ns", "self_ns")})
+    tables = {section.name: section.records() for section in traceconv.report([CUDA])}
+    for row in (*tables["operations"], *tables["waits"]):
+        ours[row["name"], False].update({key: row[key] for key in ("count", "total_ns", "self_ns")})
+    for row in tables["kernels"]:
+        times = {"total_ns": row["total_ns"], "self_ns": row["total_ns"]}
+        ours[row["name"], True].update({"count": row["count"]} | times)
+    spans = [row["span_ns"] for row in tables["step_parts"]]
     others = set()
     sums = json.loads(gzip.decompress((OWN / "torch_cuda.key_averages.json.gz").read_bytes()))
     for one in sums:
         device = one["device_type"] == "DeviceType.CUDA"
         times = ("device_time_total", "self_device_time_total") if device else ("cpu_time_total", "self_cpu_time_total")
         printed = [round(1000 * one[key]) for key in times]
+        if (one["key"], device) == ("ProfilerStep*", False):
+            assert (one["count"], printed[0]) == (len(spans), sum(spans))
+            continue
         row = ours.pop((one["key"], device), Counter())
         assert device or [row["total_ns"], row["self_ns"]] == printed
         if [row["count"], row["total_ns"], row["self_ns"]] != [one["count"], *printed]:

@@ -14,8 +14,8 @@ from tests.answers.test_ranks import MS, US, collective, write
 from tests.answers.test_ranks import tables as tables_of_ranks
 from tests.answers.test_sections import KINETO, event, kineto, launched, only, parts
 from traceconv.answers.device_time import device
-from traceconv.answers.operations import steps
 from traceconv.answers.slice_tables import SliceTable
+from traceconv.answers.steps import steps
 from traceconv.errors import UsageError
 from traceconv.model import args
 from traceconv.model.args import Args

@@ -63,13 +63,14 @@ def _prepare_spill(folder: Path, events: int) -> Race:
 
 
 def _verify(race: Race, folder: Path) -> list[str]:
-    """Every slice is in the overview, and the operations count each.
+    """Every slice is in the overview, and operations, kernels, waits and steps count each.
 
     Raises:
         Wrong: some are not.
     """
     tables = json.loads((folder / "report.json").read_text(encoding="utf-8"))
-    found = {sum(row["slices"] for row in tables["overview"]), sum(row["count"] for row in tables["operations"])}
+    counted = sum(row["count"] or 0 for name in ("operations", "kernels", "waits") for row in tables[name])
+    found = {sum(row["slices"] for row in tables["overview"]), counted + len(tables["steps"])}
     if found != {int(race.info["slices"])}:
         raise Wrong(f"the report counts {sorted(found)} slices, the input has {race.info['slices']:.0f}")
     filled = [name for name, rows in tables.items() if rows]

@@ -22,7 +22,7 @@ ROOT = Path(__file__).parent.parent.parent
 
 
 def test_the_merge_of_the_readme_opens_in_the_ui(ui_shot: Shot, tmp_path: Path) -> None:
-    arguments = command_in(README, "bin/traceconv merge")
+    arguments = command_in(README, "traceconv merge golden")
     files = [ROOT / argument for argument in arguments[1 : arguments.index("-o")]]
     output = tmp_path / "out.pftrace"
     trace = merge(files, output).trace

@@ -6,23 +6,30 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 
 from traceconv.align.receipt import Aligned, warning_lines
 from traceconv.answers.attributed import stacks
 from traceconv.answers.device_time import DISPATCH_LIMIT, device
+from traceconv.answers.device_work import kernels, work
+from traceconv.answers.flops import flops, parse_peak
 from traceconv.answers.layers import Costs, layers
-from traceconv.answers.operations import check_key, columns_of, operations, primitives, step_pattern, steps
+from traceconv.answers.operations import check_key, columns_of, operations, primitives, waits
 from traceconv.answers.rank_waits import notes_of_merged, ranks
 from traceconv.answers.section import Column, Section, place_of
 from traceconv.answers.selection import Condition, absent_args, check_between, cut, holds, parse, window_of
 from traceconv.answers.slice_tables import SliceTable
+from traceconv.answers.step_parts import step_differences, step_parts
+from traceconv.answers.steps import step_pattern, steps
 from traceconv.answers.summaries import COLUMNS, logs, memory, overview, with_totals
+from traceconv.answers.summary import summary
 from traceconv.errors import UsageError, refuse_single_texts
 from traceconv.io import progress
-from traceconv.model.diagnostics import ProblemKind, Severity
+from traceconv.io.shown import quantity
+from traceconv.model.diagnostics import FILES, Code, Diagnostic, ProblemKind, Severity
 from traceconv.model.numbers import format_short
+from traceconv.model.source_info import SourceInfo
 from traceconv.model.trace import Trace
 
 
@@ -40,6 +47,7 @@ class Questions:
         where: a condition for the slices that are counted; "" for all.
         between: the window of time, by names or times; "" for all of it.
         stacks: the layer whose call tree is added; "" for none.
+        peak: what the device can do at most, as "TFLOPS,GBPS"; "" if not known.
     """
 
     sections: Sequence[str] = ()
@@ -50,6 +58,7 @@ class Questions:
     where: str = ""
     between: str = ""
     stacks: str = ""
+    peak: str = ""
 
     def check(self) -> None:
         """Raise UsageError if a section, key or column is not known, or a pattern, condition or time cannot be read.
@@ -71,6 +80,7 @@ class Questions:
         if self.where:
             parse(self.where)
         check_between(self.between)
+        parse_peak(self.peak)
         step_pattern(self.step_name)
 
     @property
@@ -102,6 +112,13 @@ class _About:
     aligned: Aligned
     asked: Questions
     condition: Condition | None
+    made: dict[str, list[Section]] = field(default_factory=dict)
+
+    def tables(self, section: str) -> list[Section]:
+        """Return the tables of a section; those of the summary are made once."""
+        if section not in self.made:
+            self.made[section] = _SECTIONS[section](self)
+        return self.made[section]
 
     @cached_property
     def costs(self) -> Costs:
@@ -111,30 +128,59 @@ class _About:
 
 
 _SECTIONS: dict[str, Callable[[_About], list[Section]]] = {
-    "overview": lambda on: [overview(on.table.trace, on.aligned.receipt)],
+    "summary": lambda on: _summary(on),
+    "device": lambda on: device(on.table, on.asked.dispatch_limit),
+    "kernels": lambda on: [kernels(on.table)],
     "operations": lambda on: with_totals(
         operations(on.table, on.asked.by, on.asked.sort), on.table, on.asked.sort, on.asked.by
     ),
-    "steps": lambda on: steps(on.table, on.asked.step_name),
-    "device": lambda on: device(on.table, on.asked.dispatch_limit, on.asked.step_name),
-    "ranks": lambda on: ranks(on.table, on.aligned, on.asked.step_name),
-    "memory": lambda on: [memory(on.table)],
-    "logs": lambda on: [logs(on.table)],
-    "primitives": lambda on: [primitives(on.table)],
+    "flops": lambda on: [flops(on.table, parse_peak(on.asked.peak))],
+    "steps": lambda on: [
+        *steps(on.table),
+        *(part for part in (step_parts(on.table, on.asked.dispatch_limit), step_differences(on.table)) if part.rows),
+    ],
+    "waits": lambda on: [waits(on.table)],
+    "ranks": lambda on: ranks(on.table, on.aligned),
     "layers": lambda on: [layers(on.costs, on.asked.sort if "layers" in on.asked.to_sort else "")],
+    "memory": lambda on: [memory(on.table)],
+    "primitives": lambda on: [primitives(on.table)],
+    "logs": lambda on: [logs(on.table)],
+    "overview": lambda on: [overview(on.table.trace, on.aligned.receipt)],
 }
 SECTIONS = tuple(_SECTIONS)
+#: The order of the questions if no work of a device was recorded.
+_ON_HOSTS = tuple(
+    sorted(SECTIONS, key=(*("summary", "steps", "operations", "layers", "primitives", "waits"), *SECTIONS).index)
+)
 #: The sections of the tables that have other names: asking for one of these tables asks for its section.
 SECTION_OF = {
+    "unanswered": "summary",
     "stated_totals": "operations",
     "step_times": "steps",
+    "step_parts": "steps",
+    "step_differences": "steps",
     "host_late": "device",
+    "late_causes": "ranks",
     "collectives": "ranks",
     "hosts": "ranks",
 }
 #: The sections whose slices a condition can select, and those that ignore a window of time.
-_OF_CHOSEN = ("operations", "steps", "step_times", "primitives")
+_OF_CHOSEN = ("operations", "steps", "step_times", "step_parts", "step_differences", "waits", "primitives", "flops")
 _OF_ALL_TIMES = ("overview", "hosts")
+#: The sections that the summary is made of.
+_SUMMARISED = ("device", "kernels", "operations", "steps", "waits", "ranks")
+
+
+def _summary(about: _About) -> list[Section]:
+    """Return the summary of all that was recorded in the window, whatever the other options choose."""
+    asked = Questions(dispatch_limit=about.asked.dispatch_limit)
+    if about.condition is not None:
+        about = replace(about, table=replace(about.table, chosen=None), asked=asked, condition=None, made={})
+    elif tuple(about.asked.by) != ("name",) or about.asked.sort:
+        about = replace(
+            about, asked=asked, made={name: about.tables(name) for name in _SUMMARISED if name != "operations"}
+        )
+    return summary([section for name in _SUMMARISED for section in about.tables(name)])
 
 
 @dataclass(frozen=True)
@@ -188,14 +234,25 @@ def _windowed(report: _Report, section: Section) -> Iterator[str]:
         yield "--between does not apply to this section: it is about all that was recorded"
 
 
-def _repairs(report: _Report, section: Section) -> Iterator[str]:
-    """Yield what was repaired or absent in reading, for the last section that text shows."""
+#: What is usual and needs no action: it is in legends, not in notes.
+_USUAL = (ProblemKind.ABSENT, ProblemKind.SKIPPED)
+
+
+def _repairs(report: _Report, section: Section, *, usual: bool) -> Iterator[str]:
+    """Yield what was repaired or absent in reading, for the last section that text shows: the usual, or the rest."""
     with_rows = [section for section in report.sections if section.rows]
     if section is (with_rows or report.sections)[-1]:
+        found: dict[Code, list[tuple[SourceInfo, Diagnostic]]] = {}
         for source in report.about.table.trace.sources:
             for entry in source.diagnostics:
-                if entry.code.severity > Severity.INFO and entry.code.kind is not ProblemKind.LOST:
-                    yield f"{source.name}: {entry.message(source.name)}"
+                kind = entry.code.kind
+                told = entry.code.severity > Severity.INFO and kind is not ProblemKind.LOST
+                if told and (kind in _USUAL) is usual:
+                    found.setdefault(entry.code, []).append((source, entry))
+        for code, entries in found.items():
+            (source, entry), count = entries[0], sum(entry.count for _, entry in entries)
+            said = entry if len(entries) == 1 else Diagnostic(code, count)
+            yield f"{source.name if len(entries) == 1 else quantity(len(entries), FILES)}: {said.message(source.name)}"
 
 
 #: The notes on a section, in this order.
@@ -205,15 +262,15 @@ _NOTES: tuple[Callable[[_Report, Section], Iterator[str]], ...] = (
     _losses_and_warnings,
     _chosen,
     _windowed,
-    _repairs,
 )
 
 
 def answers(trace: Trace, aligned: Aligned, questions: Questions) -> list[Section]:
-    """Return the tables of the requested sections, in the order of SECTIONS.
+    """Return the tables of the requested sections, in the order of SECTIONS; without device work steps come first.
 
     If all are requested, the overview names those without rows. The first table names what was lost in reading the
-    inputs, and the warnings of the alignment; the last one with rows names what was repaired or absent, which is usual.
+    inputs, and the warnings of the alignment; the last one with rows names what was repaired, and in its legend what
+    was absent or left out by design, which is usual.
 
     Args:
         trace: a trace on one clock, as `merge` returns it.
@@ -226,12 +283,14 @@ def answers(trace: Trace, aligned: Aligned, questions: Questions) -> list[Sectio
     questions.check()
     window = window_of(SliceTable(trace), questions.between) if questions.between else None
     condition = parse(questions.where) if questions.where else None
-    table = SliceTable(trace, partial(holds, condition=condition) if condition else None, window)
+    chosen = partial(holds, condition=condition) if condition else None
+    table = SliceTable(trace, chosen, window, step_name=questions.step_name)
     about = _About(table, aligned, questions, condition)
     by_name: dict[str, list[Section]] = {}
-    for name in questions.wanted:
+    in_order = SECTIONS if len(work(table).rows) else _ON_HOSTS
+    for name in sorted(questions.wanted, key=in_order.index):
         progress.set_stage(f"section {name}")
-        by_name[name] = _SECTIONS[name](about)
+        by_name[name] = about.tables(name)
     to_sort = (
         {section.name: section for name in questions.to_sort for section in by_name[name]} if questions.sort else {}
     )
@@ -245,5 +304,7 @@ def answers(trace: Trace, aligned: Aligned, questions: Questions) -> list[Sectio
     report = _Report(about, sections, having, list(to_sort), empty)
     for section in sections:
         section.notes += [words for note in _NOTES for words in note(report, section)]
+        section.notes += _repairs(report, section, usual=False)
+        section.legend += _repairs(report, section, usual=True)
         section.window = None if section.name in _OF_ALL_TIMES else window
     return sections

@@ -39,10 +39,10 @@ from traceconv.answers.layers import (
     of_samples,
     ratios_of,
 )
-from traceconv.answers.operations import marked
 from traceconv.answers.owners import Owners
 from traceconv.answers.section import Cell, Column, Section, Unit
 from traceconv.answers.slice_tables import SliceTable, table_by_stated_inputs
+from traceconv.answers.steps import is_step
 from traceconv.errors import UsageError
 from traceconv.io.shown import quantity
 from traceconv.io.spill import Parts
@@ -159,9 +159,9 @@ def with_layer_frames(trace: Trace, sums: Layers, sampled: Sampled) -> Trace:
     Samples of threads without layers do not change.
     """
     owners, slices = sums.owners, trace.slices
-    is_step = marked(owners.table)
+    steps = is_step(owners.table)
     is_frame = np.zeros(len(slices.ts), bool)
-    is_frame[owners.rows] = ~is_step[owners.rows]
+    is_frame[owners.rows] = ~steps[owners.rows]
     outer = np.full(len(slices.ts) + 1, NONE, np.int64)
     outer[owners.rows] = nearest_above(owners.table.nesting.parent, owners.rows, is_frame)
     layer = np.append(owners.timelines.rows, NONE)[sampled.segment]

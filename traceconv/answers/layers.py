@@ -184,7 +184,7 @@ def layers(costs: Costs, sort: str = "") -> Section:
     section.notes += costs.other_notes()
     section.notes += table.untimed_notes(table.recorded, "layers leave out")
     section.notes += [f"top symbols and {note}" for note in notes_of_events(events)]
-    section.notes.append(
+    section.legend.append(
         "self: only while the layer was the innermost one; total: with the layers inside; self adds up to the input"
     )
     return section

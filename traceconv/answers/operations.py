@@ -4,26 +4,33 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from itertools import compress
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from traceconv.answers.section import Cell, Column, Section, Unit, place_of
-from traceconv.answers.slice_tables import NO_PARENT, Rows, SliceTable
+from traceconv.answers.attribution import NONE, grouped, work_of
+from traceconv.answers.device_work import devices, first_above, operators, sums_by, work
+from traceconv.answers.section import Cell, Column, Section, Unit, place_of, rounded
+from traceconv.answers.slice_tables import NO_PARENT, Rows, SliceTable, lengths_in_groups
+from traceconv.answers.steps import is_span, is_step, step_rows
 from traceconv.errors import UsageError
-from traceconv.io.limits import UserPattern, user_pattern
 from traceconv.io.shown import quantity
-from traceconv.model.args import ABSENT, arg_values, as_text, having_any
-from traceconv.model.columns import I32, I64, chunks, gathered, like_next, stable_order
+from traceconv.model.args import ABSENT, arg_values, as_text
+from traceconv.model.columns import I32, I64, chunks, distinct_values, gathered, like_next, stable_order
 from traceconv.model.diagnostics import CALLS, SLICES
 from traceconv.model.marks import PrimitiveMarks
 from traceconv.model.trace_inputs import by_stated_inputs, inputs_of
 
 # -- The section `operations`: the time of slices by name, or by other keys ------------------------------------------
 
+_ON_DEVICE = (
+    Column("device_ns", "device", Unit.NS),
+    Column("device_share", "of kernels", Unit.SHARE),
+    Column("kernels", "kernels", Unit.COUNT),
+    Column("device_busy_ns", "device busy", Unit.NS, detail=True),
+)
 _MEASURES = (
     Column("count", "count", Unit.COUNT),
     Column("total_ns", "total", Unit.NS),
@@ -32,20 +39,25 @@ _MEASURES = (
     Column("p50_ns", "p50", Unit.NS, spare=True),
     Column("p99_ns", "p99", Unit.NS, spare=True),
     Column("max_ns", "max", Unit.NS),
-    Column("busy_share", "of busy", Unit.SHARE),
+    Column("host_share", "of host", Unit.SHARE),
+    Column("step_share", "of steps", Unit.SHARE),
 )
 #: Only if some slice has no recorded duration.
 _UNKNOWN = Column("no_duration", "no duration", Unit.COUNT)
+#: The name of the row of device work that no operator is known to have launched.
+NO_OPERATOR = "(no operator)"
 #: A number for each slice.
 Codes = I32 | I64
-Mask = npt.NDArray[np.bool_]
 #: The keys that operations can be grouped by, besides `arg:KEY`.
-KEYS = ("name", "category", "track", "thread", "process", "rank", "input", "shape")
+KEYS = ("name", "category", "track", "thread", "process", "rank", "input", "shape", "module", "range")
 _ARG = "arg:"
 
 
 def operations(table: SliceTable, by: Sequence[str] = ("name",), sort: str = "") -> Section:
     """Return a row for each value of the keys, sorted by a column: numbers descending, texts ascending.
+
+    Device work, steps and waits are no operations. The device time of a row is that of the work which its slices
+    launched, without operations inside them; with the row NO_OPERATOR they add up to all device work.
 
     Slices without a recorded duration are counted in a column of their own; times are of the others, None without any.
     Of slices that sum up several calls, each call counts; percentiles and the maximum are None, since sums do not tell.
@@ -54,143 +66,230 @@ def operations(table: SliceTable, by: Sequence[str] = ("name",), sort: str = "")
     Args:
         table: the slices.
         by: some of KEYS, or `arg:KEY` for the value of an arg.
-        sort: the name or the title of a column; without such a column, the largest self time is first.
+        sort: the name or the title of a column; without such a column, the largest device time is first, then the
+            largest share of steps, then the largest self time.
 
     Raises:
         UsageError: a key is not known.
     """
-    slices = table.trace.slices
     columns = columns_of(by)
     section = Section("operations", columns[:-1])
-    at = place_of(sort, columns)
-    if at is None:
-        at = section.place("self_ns")
     codes, values = combined([key_of(table, key) for key in by])
-    if not len(table.counted):
-        section.notes.append("no slice is left" if len(table.recorded) else "the inputs hold no slices")
+    counted = table.counted[_is_operation(table)[table.counted]]
+    launched = _launched(table, codes, counted)
+    if not len(counted) and not launched:
+        section.notes.append(_why_empty(table))
         return section
-    groups = _grouped(table, codes)
-    calls, notes = _calls(table, groups)
-    rows = zip(codes[groups.order[groups.first]].tolist(), _measures(table, codes, groups, calls), strict=True)
-    section.rows = in_order([(*values(code), *cells) for code, cells in rows], at)
-    section.notes += notes
-    if np.all(groups.known):
-        section.rows = [row[:-1] for row in section.rows]
+    groups = _Groups(table, codes, counted)
+    whole = sum(work.device_ns for work in launched.values())
+    host = int(np.sum(groups.self_ns))
+    in_steps, of_steps = _in_steps(table, groups)
+    rows: list[tuple[Cell, ...]] = []
+    for number, (code, *measures) in enumerate(groups.measures()):
+        work = launched.pop(code, _NO_WORK)
+        share = work.device_ns / whole if whole else None
+        on_device = (work.device_ns, share, work.kernels, work.busy_ns) if work.kernels else (None,) * 4
+        self_ns, without = measures[2], measures[-1]
+        of_host = self_ns / host if self_ns is not None and host else None
+        of_step = in_steps[number] / of_steps if self_ns is not None and of_steps else None
+        rows.append((*values(code), *on_device, *measures[:-1], of_host, of_step, without))
+    for code, work in launched.items():  # of no operator, or of operators that do not count, as before the window
+        keys = values(code) if code != _NO_CODE else (NO_OPERATOR, *("" for _ in by[1:]))
+        share = work.device_ns / whole if whole else None
+        count = None if code == _NO_CODE else 0
+        rows.append((*keys, work.device_ns, share, work.kernels, work.busy_ns, count, *(None,) * 8, 0))
+    if place_of(sort, columns) is None:
+        rows = in_order(rows, section.place("self_ns"))
+        for column in ("step_share", "device_ns"):
+            rows = in_order(rows, section.place(column), stable=True)
     else:
+        rows = in_order(rows, place_of(sort, columns) or 0)
+    section.rows = rows
+    section.notes += groups.notes
+    if groups.without_duration:
         section.columns = columns
-        section.notes += table.untimed_notes(table.counted)
-    left_out = len(slices.ts) - len(table.recorded)
+        section.notes += table.untimed_notes(counted)
+    else:
+        section.rows = [row[:-1] for row in section.rows]
+    left_out = len(table.trace.slices.ts) - len(table.recorded)
     if left_out:
         section.notes.append(f"left out: {quantity(left_out, SLICES)} (copies of others, or about the recording)")
-    section.notes += table.synthetic_notes(slices.track)
+    section.notes += table.synthetic_notes(table.trace.slices.track)
     section.notes += without_values(by, section.rows)
-    section.notes.append(
+    section.legend.append(
         "self: duration without the slices directly inside; total: nested slices of one row count once; "
-        "of busy: self as a share of the busy time of all tracks and lanes"
+        "of host: self as a share of that of all rows"
     )
+    if whole:
+        section.legend.append("device: the sum of the kernels and copies that it launched; of kernels: of all of them")
+    if of_steps:
+        section.legend.append("of steps: self in the time of steps, as a share of that time")
     return section
 
 
-class _Groups(NamedTuple):
-    """The counted slices by group: their rows, the place of the first of each group, and whose duration is known."""
-
-    order: Rows
-    first: Rows
-    known: Mask
-
-    @property
-    def sizes(self) -> I64:
-        """The number of slices of each group."""
-        return np.diff(np.append(self.first, len(self.order)))
-
-    def sums(self, numbers: I64 | Mask) -> I64:
-        """Return the sum of each group, of numbers in this order."""
-        sums: I64 = np.add.reduceat(numbers, self.first, dtype=np.int64)
-        return sums
+def _is_operation(table: SliceTable) -> npt.NDArray[np.bool_]:
+    """Return a mask of the slices that are neither device work, nor steps, nor spans, nor waits."""
+    mask = ~(is_step(table) | is_span(table) | table.is_wait)
+    for number in range(len(table.trace.sources)):
+        mask[work_of(table, number)] = False
+    return mask
 
 
-def _grouped(table: SliceTable, codes: Codes) -> _Groups:
-    """Return the counted slices in groups of one code."""
-    order = gathered(table.counted, stable_order([gathered(codes, table.counted)], table.trace.forget))
-    first = np.flatnonzero(np.append(True, ~like_next(order, codes)))
-    return _Groups(order, first, gathered(table.timed, order))
+def _why_empty(table: SliceTable) -> str:
+    if len(table.counted):
+        return "the inputs hold device work, steps and waits only"
+    return "no slice is left" if len(table.recorded) else "the inputs hold no slices"
 
 
-class _Calls(NamedTuple):
-    """The calls of each group.
+class _Launched(NamedTuple):
+    """The device work that a group launched: the sum and the union of its durations, ns, and its number."""
+
+    device_ns: int
+    busy_ns: int
+    kernels: int
+
+
+_NO_WORK = _Launched(0, 0, 0)
+#: The code of work without an operator.
+_NO_CODE = -1
+
+
+def _launched(table: SliceTable, codes: Codes, counted: Rows) -> dict[int, _Launched]:
+    """Return the device work by the code of the operator that launched it, of operators that count."""
+    found, slices = work(table), table.trace.slices
+    rows, operator = found.rows, operators(table)
+    counts = np.zeros(len(slices.ts) + 1, bool)
+    counts[counted] = True
+    some = table.in_window(slices.ts[rows]) if table.chosen is None else counts[operator]
+    rows, operator = rows[some], operator[some]
+    if not len(rows):
+        return {}
+    code = np.where(operator == NONE, _NO_CODE, codes[operator])
+    distinct, group = np.unique(code, return_inverse=True)
+    group = group.reshape(-1)
+    device = np.zeros(len(slices.ts), np.int64)
+    for number, each in enumerate(devices(table)):
+        device[found.rows[each.work]] = number
+    pair, group_of_pair = np.unique(group * (len(devices(table)) + 1) + device[rows], return_inverse=True)
+    busy = lengths_in_groups(group_of_pair.reshape(-1), slices.ts[rows], table.ends(rows), len(pair))
+    busy = sums_by(pair // (len(devices(table)) + 1), busy, len(distinct))
+    sums = sums_by(group, slices.dur[rows], len(distinct))
+    count = np.bincount(group, minlength=len(distinct))
+    numbers = zip(sums.tolist(), busy.tolist(), count.tolist(), strict=True)
+    return {key: _Launched(*of_group) for key, of_group in zip(distinct.tolist(), numbers, strict=True)}
+
+
+def _in_steps(table: SliceTable, groups: _Groups) -> tuple[list[int], int]:
+    """Return the self time of each group inside of steps, ns, and the time of steps; of each process by itself."""
+    rows = step_rows(table)
+    slices, process = table.trace.slices, table.processes
+    rows = rows[table.timed[rows] & np.isin(rows, table.counted) & table.drawn_in_time[slices.track[rows]]]
+    inside = np.zeros(len(groups.order), bool)
+    of_steps = 0
+    for group, members in grouped(process[slices.track[rows]]):
+        times = table.busy(rows[members])
+        of_steps += times.length
+        of_process = np.flatnonzero(process[slices.track[groups.order]] == group)
+        at = slices.ts[groups.order[of_process]]
+        step = np.searchsorted(times.starts, at, "right") - 1
+        inside[of_process] = (step >= 0) & (at < np.append(times.ends, 0)[step])
+    sums: list[int] = (
+        np.add.reduceat(np.where(inside, groups.row_self_ns, 0), groups.first).tolist() if of_steps else []
+    )
+    return sums, of_steps
+
+
+class _Groups:
+    """The counted slices by code, and the measures of each group.
 
     Attributes:
-        number: the number of calls.
-        timed: that of calls with a duration.
-        is_sum: whether a slice stands for several calls.
-        is_whole: whether it does so without stating for how many.
+        order: their rows, sorted by code.
+        first: where each group begins.
+        row_self_ns: the self time of each, ns; 0 if its duration was not recorded.
+        self_ns: that of each group.
+        without_duration: the number of slices whose duration was not recorded.
+        notes: on slices that stand for several calls.
     """
 
-    number: I64
-    timed: I64
-    is_sum: Mask
-    is_whole: Mask
+    def __init__(self, table: SliceTable, codes: Codes, counted: Rows) -> None:
+        self._table, self._codes, self._counted = table, codes, counted
+        self.order = gathered(counted, stable_order([gathered(codes, counted)], table.trace.forget))
+        self.first = np.flatnonzero(np.append(True, ~like_next(self.order, codes))) if len(counted) else counted
+        self._counts = np.diff(np.append(self.first, len(self.order)))
+        # Few columns are in memory at a time.
+        self._known = gathered(table.timed, self.order)
+        self._unknown = self._sums(~self._known)
+        self.without_duration = int(np.sum(self._unknown))
+        self.row_self_ns = np.where(self._known, gathered(table.nesting.self_ns, self.order), 0)
+        self.self_ns = self._sums(self.row_self_ns)
+        self.notes: list[str] = []
 
+    def _sums(self, values: npt.NDArray[Any]) -> I64:
+        if not len(self.first):
+            return np.zeros(0, np.int64)
+        sums: I64 = np.add.reduceat(values, self.first, dtype=np.int64)
+        return sums
 
-def _calls(table: SliceTable, groups: _Groups) -> tuple[_Calls, list[str]]:
-    """Return the calls, and notes on slices of several calls."""
-    number, timed, notes = groups.sizes, groups.sums(groups.known), []
-    is_sum = is_whole = np.zeros(len(number), bool)
-    if table.calls is not None:
-        calls = gathered(table.calls, groups.order)
-        number, timed = groups.sums(calls), groups.sums(np.where(groups.known, calls, 0))
-        is_sum = np.maximum.reduceat(calls, groups.first) > 1
-        if several := int(np.count_nonzero(calls > 1)):
-            notes.append(
-                f"count is the number of calls; {quantity(several, SLICES)} with several calls: "
-                "the percentiles and the maximum of their rows are not known"
-            )
-    if table.several is not None:
-        means, wholes = (gathered(mask, groups.order) for mask in table.several)
-        is_whole = np.logical_or.reduceat(wholes, groups.first)
-        is_sum = is_sum | is_whole | np.logical_or.reduceat(means, groups.first)
-        notes += [
-            f"{what} of several calls: {quantity(int(np.count_nonzero(mask)), SLICES)}; {unstated} of their rows are "
-            "not known"
+    def measures(self) -> Iterator[tuple[Any, ...]]:
+        """Yield the code of each group, its cells of `_MEASURES` up to the maximum, and how many have no duration."""
+        if not len(self.first):
+            return
+        durations = np.where(self._known, gathered(self._table.trace.slices.dur, self.order), 0)
+        sums = self._sums(durations).tolist()
+        calls, timed_calls, is_sum, is_whole = self._calls()
+        outermost = _outermost(self._table, self._codes, self._counted[self._table.timed[self._counted]])
+        total = self._sums(np.where(gathered(outermost, self.order), durations, 0)).tolist()
+        ranked = self._percentiles(durations)
+        for number, code in enumerate(self._codes[self.order[self.first]].tolist()):
+            times: tuple[Cell, ...] = (None,) * 6
+            if timed_calls[number]:
+                mean = None if is_whole[number] else rounded(sums[number], timed_calls[number])
+                most = (None,) * 3 if is_sum[number] else tuple(column[number] for column in ranked)
+                times = total[number], int(self.self_ns[number]), mean, *most
+            count = None if is_whole[number] else calls[number]
+            yield code, count, *times, int(self._unknown[number])
+
+    def _percentiles(self, durations: I64) -> list[list[int]]:
+        """Return p50, p99 and the maximum of each group by the nearest rank, ns; sorts the durations."""
+        durations[~self._known] = -1  # the first ones of a group after sorting
+        for start, count in zip(self.first.tolist(), self._counts.tolist(), strict=True):
+            durations[start : start + count].sort()
+        ranked = []
+        for percent in (50, 99, 100):
+            ranks = np.maximum(-(-(self._counts - self._unknown) * percent // 100), 1)
+            at = np.minimum(self.first + self._unknown + ranks, self.first + self._counts) - 1
+            ranked.append(durations[at].tolist())
+        return ranked
+
+    def _calls(self) -> tuple[list[int], list[int], list[bool], list[bool]]:
+        """Return of each group the calls, those with a duration, and whether it holds sums, or sums of unknown calls.
+
+        Notes say how many slices stand for several calls.
+        """
+        calls, timed_calls = self._counts, self._counts - self._unknown
+        is_sum, is_whole = np.zeros((2, len(self.first)), bool)
+        if self._table.calls is not None:
+            calls_of = gathered(self._table.calls, self.order)
+            calls, timed_calls = self._sums(calls_of), self._sums(np.where(self._known, calls_of, 0))
+            is_sum = np.maximum.reduceat(calls_of, self.first) > 1
+            if np.any(is_sum):
+                several = quantity(int(np.count_nonzero(calls_of > 1)), SLICES)
+                self.notes.append(
+                    f"count is the number of calls; {several} with several calls: "
+                    "the percentiles and the maximum of their rows are not known"
+                )
+        if self._table.several is not None:
+            means, wholes = (gathered(mask, self.order) for mask in self._table.several)
+            is_whole = np.logical_or.reduceat(wholes, self.first)
+            is_sum = is_sum | is_whole | np.logical_or.reduceat(means, self.first)
             for mask, what, unstated in (
                 (means, "means", "the percentiles and the maximum"),
                 (wholes, "sums", "the count, the mean, the percentiles and the maximum"),
-            )
-            if np.any(mask)
-        ]
-    return _Calls(number, timed, is_sum, is_whole), notes
-
-
-def _measures(table: SliceTable, codes: Codes, groups: _Groups, calls: _Calls) -> Iterator[tuple[Cell, ...]]:
-    """Yield the cells of each group behind those of its keys."""
-    timed = table.counted[table.timed[table.counted]]
-    busy = table.busy_on_lanes(timed)
-    outermost = _outermost(table, codes, timed)
-    # Few columns are in memory at a time.
-    self_ns = groups.sums(np.where(groups.known, gathered(table.nesting.self_ns, groups.order), 0))
-    durations = np.where(groups.known, gathered(table.trace.slices.dur, groups.order), 0)
-    whole = groups.sums(durations)
-    total = groups.sums(np.where(gathered(outermost, groups.order), durations, 0))
-    ranked = _percentiles(groups, durations)
-    columns = (*calls, groups.sums(~groups.known), total, self_ns, whole, *ranked)
-    for count, with_times, is_sum, is_whole, without, outer, self_time, time, *shown in zip(
-        *(column.tolist() for column in columns), strict=True
-    ):
-        times: tuple[Cell, ...] = (None,) * 7
-        if with_times:
-            mean = None if is_whole else rounded(time, with_times)
-            times = (outer, self_time, mean, *((None,) * 3 if is_sum else shown), self_time / busy if busy else None)
-        yield (None if is_whole else count, *times, without)
-
-
-def _percentiles(groups: _Groups, durations: I64) -> list[I64]:
-    """Return the median, the 99th percentile and the maximum of each group (nearest rank), ns; sorts the durations."""
-    sizes, unknown = groups.sizes, groups.sums(~groups.known)
-    durations[~groups.known] = -1  # the first ones of a group after sorting
-    for start, size in zip(groups.first.tolist(), sizes.tolist(), strict=True):
-        durations[start : start + size].sort()
-    ranks = (np.maximum(-(-(sizes - unknown) * percent // 100), 1) for percent in (50, 99, 100))
-    return [durations[groups.first + np.minimum(unknown + rank, sizes) - 1] for rank in ranks]
+            ):
+                if np.any(mask):
+                    count = quantity(int(np.count_nonzero(mask)), SLICES)
+                    self.notes.append(f"{what} of several calls: {count}; {unstated} of their rows are not known")
+        return calls.tolist(), timed_calls.tolist(), is_sum.tolist(), is_whole.tolist()
 
 
 def without_values(by: Sequence[str], rows: Sequence[tuple[Cell, ...]]) -> list[str]:
@@ -206,14 +305,17 @@ def without_values(by: Sequence[str], rows: Sequence[tuple[Cell, ...]]) -> list[
 
 def columns_of(by: Sequence[str]) -> tuple[Column, ...]:
     """Return the columns of operations that are grouped by some keys; the last one only if a duration is unknown."""
-    return (*(Column(key, key, Unit.TEXT) for key in by), *_MEASURES, _UNKNOWN)
+    return (*(Column(key, key, Unit.TEXT) for key in by), *_ON_DEVICE, *_MEASURES, _UNKNOWN)
 
 
-def in_order(rows: Sequence[tuple[Cell, ...]], at: int) -> list[tuple[Cell, ...]]:
-    """Sort rows by a column, numbers descending and texts ascending, then by the texts of the row."""
+def in_order(rows: Sequence[tuple[Cell, ...]], at: int, *, stable: bool = False) -> list[tuple[Cell, ...]]:
+    """Sort rows by a column, numbers descending and texts ascending, then by the texts of the row.
+
+    If `stable`, rows with equal numbers stay in their order instead.
+    """
 
     def key(row: tuple[Cell, ...]) -> tuple[float, str, list[str]]:
-        value, texts = row[at], [cell for cell in row if isinstance(cell, str)]
+        value, texts = row[at], [cell for cell in row if isinstance(cell, str) and not stable]
         return (0, value, texts) if isinstance(value, str) else (-(value or 0), "", texts)
 
     return sorted(rows, key=key)
@@ -225,13 +327,7 @@ def check_key(key: str) -> None:
         raise UsageError(f"--by: {key!r} is not a key", hint=f"keys: {', '.join(KEYS)}, arg:KEY")
 
 
-def rounded(whole: int, count: int) -> int:
-    """Return a mean in integer ns, rounded half to even."""
-    quotient, rest = divmod(whole, count)
-    return quotient + (2 * rest > count or (2 * rest == count and quotient % 2 == 1))
-
-
-def _outermost(table: SliceTable, codes: Codes, timed: Rows) -> Mask:
+def _outermost(table: SliceTable, codes: Codes, timed: Rows) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
     """Return a mask of the slices that are inside no other one of `timed` of the same group."""
     parent = table.nesting.parent
     counted = np.zeros(len(codes), bool)
@@ -280,6 +376,8 @@ def keyed(table: SliceTable, key: str, track_text: Callable[[int], str]) -> tupl
         return _args(table, (key.removeprefix(_ARG),))
     if key == "shape":
         return _args(table, tuple(dict.fromkeys(arg for info in trace.sources for arg in info.marks.shapes)))
+    if key in ("module", "range"):
+        return _around(table, key)
     known: dict[str, int] = {}
     if key == "rank":
         ranks = ("" if source.rank is None else str(source.rank) for source in trace.sources)
@@ -291,6 +389,56 @@ def keyed(table: SliceTable, key: str, track_text: Callable[[int], str]) -> tupl
     if key == "process":
         tracks = table.processes[tracks]
     return _numbered((track_text(int(track)) for track in tracks), known)[trace.slices.track], list(known)
+
+
+def _around(table: SliceTable, key: str) -> tuple[Codes, Sequence[str]]:
+    """Return the innermost module, or range of the user, around each slice, as the number of a text, and the texts.
+
+    Slices of a backward pass are of the module or range of the operator whose number theirs is.
+    """
+    trace, slices = table.trace, table.trace.slices
+    accepted = np.zeros(len(slices.ts), bool)
+    texts = [""]
+    text_of_name = np.zeros(len(trace.strings), np.int32)
+    for number, info in enumerate(trace.sources):
+        rows = table.rows_of(number)
+        marks = info.marks
+        if key == "range":
+            accepted[rows] = table.of_categories(marks.ranges, rows) & ~is_step(table)[rows]
+        elif marks.modules:
+            accepted[rows] = table.named(marks.modules, rows)
+        pattern = re.compile(marks.modules if key == "module" and marks.modules else "(.*)", re.DOTALL)
+        for name in distinct_values(slices.name[rows[accepted[rows]]]).tolist():
+            found = pattern.fullmatch(trace.strings[name])
+            text_of_name[name] = len(texts)
+            texts.append(found[1] if found else trace.strings[name])
+    around = first_above(table, np.arange(len(slices.ts)), accepted)
+    forward = first_above(table, np.arange(len(slices.ts)), table.once(_forward) != NONE)
+    of_backward = np.flatnonzero((forward != NONE) & (around == NONE))
+    around[of_backward] = around[table.once(_forward)[forward[of_backward]]]
+    return np.where(around == NONE, 0, text_of_name[slices.name[around]]).astype(np.int32), texts
+
+
+def _forward(table: SliceTable) -> I64:
+    """Return the operator whose backward operator each slice is: the last one before it with its number; else NONE."""
+    trace, slices = table.trace, table.trace.slices
+    forward = np.full(len(slices.ts), NONE, np.int64)
+    for number, info in enumerate(trace.sources):
+        if not info.marks.backward:
+            continue
+        rows = table.rows_of(number)
+        rows = rows[table.of_categories(info.marks.operators, rows)]
+        values = arg_values(trace.args, slices.args_at[rows], slices.args_len[rows], info.marks.backward)
+        pairs = [tuple(value if type(value) is int else NONE for value in values[1][at]) for at in values[0].tolist()]
+        sequence, thread = np.array(pairs, np.int64).reshape(-1, 2).T
+        is_forward = (sequence >= 0) & (thread <= 0)
+        is_backward = (sequence >= 0) & (thread > 0)
+        order = np.lexsort((slices.ts[rows], sequence))
+        before = np.maximum.accumulate(np.where(is_forward[order], np.arange(len(rows)), NONE))
+        same = (before != NONE) & (sequence[order[before]] == sequence[order])
+        found = np.where(same, rows[order[before]], NONE)
+        forward[rows[order[is_backward[order]]]] = found[is_backward[order]]
+    return forward
 
 
 def _numbered(texts: Iterable[str], known: dict[str, int]) -> I32:
@@ -309,207 +457,42 @@ def _args(table: SliceTable, keys: Sequence[str]) -> tuple[I32, list[str]]:
     return numbers_of_rows, list(known)
 
 
-# -- The section `steps`: the duration of each iteration, and the operations that made slow ones slow ----------------
+# -- The section `waits`: how long threads waited ----------------------------------------------------------------------
 
-_STEP_COLUMNS = (
-    Column("step", "step", Unit.TEXT),
-    Column("track", "track", Unit.TEXT),
-    Column("start_ns", "start", Unit.NS),
-    Column("duration_ns", "duration", Unit.NS),
-    Column("interval_ns", "interval", Unit.NS),
-    Column("state", "state", Unit.TEXT),
-    Column("slower_by_ns", "slower by", Unit.NS),
-    Column("slower_operation", "slower operation", Unit.TEXT, below=True),
-    Column("input", "input", Unit.TEXT, detail=True),
-)
-_PERCENTILES = (50, 90, 99)
-_OF_ALL = (
-    Column("track", "track", Unit.TEXT),
-    Column("count", "steps", Unit.COUNT),
-    Column("of", "of all", Unit.COUNT),
-    *(Column(f"p{percent}_ns", f"p{percent}", Unit.NS) for percent in _PERCENTILES),
+_WAITS = (
+    Column("name", "name", Unit.TEXT),
+    Column("thread", "thread", Unit.TEXT),
+    Column("count", "count", Unit.COUNT),
+    Column("total_ns", "total", Unit.NS),
+    Column("self_ns", "self", Unit.NS),
     Column("max_ns", "max", Unit.NS),
-    Column("input", "input", Unit.TEXT, detail=True),
+    Column("thread_share", "of thread", Unit.SHARE),
 )
-#: A step is an outlier if its distance from the median is this many times the median distance, and at least this share
-#: of the median.
-_FAR, _AT_LEAST = 5, 0.1
-_FEW = 4
-#: The most names that a note lists, and how many characters of each.
-_MOST_NAMES, _MOST_CHARACTERS = 3, 60
-#: A name that ends with a number, in ASCII digits.
-_NUMBERED = re.compile(r"(.*?)([0-9]{1,18})", re.DOTALL)
-#: The number in place of a name for the self time of a step, since numbered steps have names of their own.
-_ITSELF = -1
-_NOT_SLOWER = None, ""
 
 
-def steps(table: SliceTable, pattern: str = "") -> list[Section]:
-    """Return a row for each step in order of time, and a row with the percentiles of each track.
-
-    Steps at synthetic positions have no start and no interval.
-
-    Args:
-        table: the slices.
-        pattern: a pattern of the whole names of steps; "" for the steps that formats declare.
-
-    Raises:
-        UsageError: the pattern cannot be read.
-    """
-    section, times = Section("steps", _STEP_COLUMNS), Section("step_times", _OF_ALL)
-    rows = step_rows(table, pattern)
-    shown = set(rows[np.isin(rows, table.counted)].tolist())
-    if not len(rows):
-        section.notes.append(no_steps(table, pattern))
-        return [section]
-    trace = table.trace
-    slices = trace.slices
-    names = np.array(slices.name)
-    names[rows] = _ITSELF
-    timed = table.timed
-    by_track: dict[int, list[int]] = {}
-    for row in rows[np.lexsort((slices.ts[rows], slices.track[rows]))].tolist():
-        by_track.setdefault(int(table.row_of_track[slices.track[row]]), []).append(row)
-    stated = by_stated_inputs(trace)
-    inputs = inputs_of(stated, "slices")
-    file_of = {row: stated.sources[inputs[row]].name for row in rows.tolist()}
-
-    def is_apart(row: int, follows: int) -> bool:
-        """Return whether steps between two of them were not recorded."""
-        if inputs[row] != inputs[follows]:
-            return True
-        return not pattern and _leaves_out(*(trace.strings[slices.name[step]] for step in (row, follows)))
-
-    of_steps: list[tuple[int, tuple[Cell, ...]]] = []
-    for track, track_rows in by_track.items():
+def waits(table: SliceTable) -> Section:
+    """Return a row for each name and thread of the slices in which a thread waits, the largest self time first."""
+    section = Section("waits", _WAITS)
+    slices, strings = table.trace.slices, table.trace.strings
+    rows = table.counted[(table.is_wait & table.timed)[table.counted]]
+    rows = rows[~np.isin(rows, work(table).rows)]
+    thread = table.row_of_track[slices.track[rows]]
+    for track, of_thread in grouped(thread):
         title = table.title(track)
-        durations = {row: int(slices.dur[row]) for row in track_rows if timed[row]}
-        middle = _median(durations.values())
-        spread = _median(abs(duration - middle) for duration in durations.values())
-        limit = max(_FAR * spread, _AT_LEAST * middle) if len(durations) >= _FEW else float("inf")
-        far = {row for row, duration in durations.items() if abs(duration - middle) > limit}
-        inside = {row: _inside(table, names, row) for row in durations} if far else {}
-        usual = _usual(inside.values())
-        for number, row in enumerate(track_rows):
-            if row not in shown:
-                continue
-            start, duration = int(slices.ts[row]), durations.get(row)
-            follows = track_rows[number + 1] if number + 1 < len(track_rows) else row
-            in_time = bool(table.drawn_in_time[slices.track[row]])
-            begin = start - table.start if in_time else None
-            has_next = in_time and follows != row and not is_apart(row, follows)
-            interval = int(slices.ts[follows]) - start if has_next else None
-            why = _slower(table, inside[row], usual) if row in far and durations[row] > middle else _NOT_SLOWER
-            name = trace.strings[slices.name[row]]
-            state = "outlier" if row in far else "first" if number == 0 else ""
-            state = state if row in durations else "no duration"
-            of_steps.append((start, (name, title, begin, duration, interval, state, *why, file_of[row])))
-        counted = [duration for row, duration in durations.items() if row in shown]
-        if len(durations) > 1 and counted:
-            files = dict.fromkeys(file_of[row] for row in durations if row in shown)
-            times.rows.append((title, *_summary(counted, len(durations)), ", ".join(files)))
-    section.notes += table.untimed_notes(rows)
-    section.notes += table.synthetic_notes(slices.track[rows])
-    if not of_steps:
-        section.notes.insert(0, "no step is left")
-    section.rows = [row for _, row in sorted(of_steps, key=lambda step: step[0])]
-    return [section, times] if times.rows else [section]
-
-
-def step_rows(table: SliceTable, pattern: str = "") -> Rows:
-    """Return the rows of the slices that are steps: by the pattern of their names, or as formats declare.
-
-    Raises:
-        UsageError: the pattern cannot be read, or takes too long.
-    """
-    is_step = table.named_as(step_pattern(pattern)) if pattern else marked(table)
-    return table.recorded[is_step[table.recorded]]
-
-
-def no_steps(table: SliceTable, pattern: str = "") -> str:
-    """Return a note that there are no steps; of a pattern that matches no whole name, with names that are near."""
-    if not pattern:
-        return "no input marks steps; if slices of the input are steps, name them: --step-name REGEX"
-
-    names = table.names
-    near = [*compress(names, step_pattern(pattern).accepted(names))] or table.near_names(pattern)
-    shown = f"; there is {', '.join(name[:_MOST_CHARACTERS] for name in near[:_MOST_NAMES])}" if near else ""
-    return f"--step-name {pattern}: no slice has a whole name that matches{shown}"
-
-
-def step_pattern(pattern: str) -> UserPattern:
-    """Return the pattern of the names of steps. Raises UsageError if it is invalid."""
-    try:
-        return user_pattern("--step-name", pattern)
-    except ValueError as error:
-        raise UsageError(f"--step-name {pattern!r}: {error}") from None
-
-
-def marked(table: SliceTable) -> Mask:
-    """Return a mask of the slices that the formats declare as steps, by their names or by an arg on a host."""
-    trace, slices = table.trace, table.trace.slices
-    is_step = np.zeros(len(slices.ts), bool)
-    for number, info in enumerate(trace.sources):
-        if info.marks.steps or info.marks.step_args:
-            rows = table.rows_of(number)
-            if info.marks.steps:
-                is_step[rows] = table.named(info.marks.steps, rows)
-            if info.marks.devices is not None and info.marks.devices.hosts:
-                rows = rows[table.on_tracks(info.marks.devices.hosts, rows)]
-            is_step[rows] |= having_any(slices.args_at[rows], slices.args_len[rows], trace.args, info.marks.step_args)
-    return is_step
-
-
-def _leaves_out(step: str, follows: str) -> bool:
-    """Return whether two steps whose names end with numbers skip one: "ProfilerStep#3", "ProfilerStep#6"."""
-    parts = [_NUMBERED.fullmatch(name) for name in (step, follows)]
-    if not parts[0] or not parts[1] or parts[0][1] != parts[1][1]:
-        return False
-    return int(parts[1][2]) > int(parts[0][2]) + 1
-
-
-def _summary(durations: list[int], measured: int) -> list[int]:
-    """Return how many steps of a track are displayed, of how many, and their percentiles (nearest rank), ns."""
-    ordered = sorted(durations)
-    ranks = (max(-(-len(ordered) * percent // 100), 1) for percent in (*_PERCENTILES, 100))
-    return [len(ordered), measured, *(ordered[rank - 1] for rank in ranks)]
-
-
-def _median(numbers: Iterable[float]) -> float:
-    """Return the median, the mean of the two middle ones if their number is even; 0 without any."""
-    ordered = sorted(numbers)
-    half, odd = divmod(len(ordered), 2)
-    return ordered[half] if odd else (ordered[half - 1] + ordered[half]) / 2 if ordered else 0
-
-
-def _usual(inside: Collection[dict[int, int]]) -> dict[int, float]:
-    """Return the median over all steps of the self time by name, ns; 0 for a step without the name."""
-    times: dict[int, list[int]] = {}
-    for step in inside:
-        for name, self_ns in step.items():
-            times.setdefault(name, []).append(self_ns)
-    return {name: _median(known + [0] * (len(inside) - len(known))) for name, known in times.items()}
-
-
-def _slower(table: SliceTable, step: dict[int, int], usual: dict[int, float]) -> tuple[int | None, str]:
-    """Return the largest increase of an operation of a step, or of the step itself, over its usual time; its name."""
-    name = max(step, key=lambda number: (step[number] - usual[number], number))
-    extra = round(step[name] - usual[name])
-    return (extra, "the step itself" if name == _ITSELF else table.trace.strings[name]) if extra > 0 else _NOT_SLOWER
-
-
-def _inside(table: SliceTable, names: I32, row: int) -> dict[int, int]:
-    """Return the recorded self time of a slice and those inside it, ns, by the number of their name in `names`."""
-    slices = table.trace.slices
-    track = slices.track[row]
-    last = row + int(np.searchsorted(slices.track[row:], track, "right"))
-    end = slices.ts[row] + slices.dur[row]
-    last = row + int(np.searchsorted(slices.ts[row:last], end, "left"))
-    time: dict[int, int] = {}
-    self_times = np.where(table.timed[row:last], table.nesting.self_ns[row:last], 0).tolist()
-    for name, self_ns in zip(names[row:last].tolist(), self_times, strict=True):
-        time[name] = time.get(name, 0) + self_ns
-    return time
+        every_lane = table.counted[table.row_of_track[slices.track[table.counted]] == track]
+        recorded = table.busy(every_lane[table.timed[every_lane]]).length
+        for name, members in grouped(slices.name[rows[of_thread]].astype(np.int64)):
+            some = rows[of_thread[members]]
+            self_ns = int(np.sum(table.nesting.self_ns[some]))
+            length, longest = table.busy(some).length, int(np.max(slices.dur[some]))
+            share = min(self_ns / recorded, 1.0) if recorded else None
+            section.rows.append((strings[name], title, len(some), length, self_ns, longest, share))
+    section.rows.sort(key=lambda row: (-int(row[section.place("self_ns")] or 0), str(row[0]), str(row[1])))
+    if section.rows:
+        section.legend.append("of thread: self as a share of the time in which the thread ran anything recorded")
+    else:
+        section.notes.append("no slice has the name of a wait")
+    return section
 
 
 # -- The section `primitives`: the implementations of library primitives and their speed -----------------------------
@@ -565,7 +548,7 @@ def primitives(table: SliceTable) -> Section:
             )
         )
     section.rows = sorted(rows, key=lambda row: (-int(row[3] or 0), str(row[0]), str(row[1])))
-    section.notes.append("of primitives: a share of the sum of all durations; calls of several threads may overlap")
+    section.legend.append("of primitives: a share of the sum of all durations; calls of several threads may overlap")
     for formula in dict.fromkeys(marks.formula for marks, _, _ in calls):
         section.notes.append(f"GFLOP/s: {formula}; of calls with known shapes{_left_out(calls.values(), 1)}")
         section.notes.append(

@@ -22,3 +22,11 @@ for (const table of document.querySelectorAll("table")) {
     });
   });
 }
+// The rows behind the first ones are shown on request.
+for (const button of document.querySelectorAll("button.all")) {
+  button.disabled = false;
+  button.addEventListener("click", () => {
+    button.closest("section").querySelector("table").classList.add("whole-table");
+    button.remove();
+  });
+}

@@ -17,9 +17,10 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
 
-from traceconv.answers.operations import no_steps, step_rows
+from traceconv.answers.late_ranks import late_causes
 from traceconv.answers.section import Cell, Column, Section, Unit
 from traceconv.answers.slice_tables import Rows, SliceTable
+from traceconv.answers.steps import no_steps, step_rows
 from traceconv.io.shown import one_line, quantity, shown_ranks
 from traceconv.model.columns import I64
 from traceconv.model.diagnostics import RECORDS
@@ -160,13 +161,14 @@ def waits(records: Occurrences, clock: I64) -> Waits:
     )
 
 
-def ranks(table: SliceTable, aligned: Aligned, step_name: str = "") -> list[Section]:
+def ranks(table: SliceTable, aligned: Aligned) -> list[Section]:
     """Return the tables `ranks`, `collectives` and `hosts`: a row for each rank, collective, and clock of a host.
+
+    `late_causes` follows the first one if it is known which ranks came last.
 
     Args:
         table: the slices.
         aligned: the alignment of its inputs, and the collectives of their ranks.
-        step_name: a pattern of the whole names of steps; "" for the steps that formats declare.
     """
     sources = table.trace.sources
     by_rank: defaultdict[int, list[int]] = defaultdict(list)
@@ -193,15 +195,17 @@ def ranks(table: SliceTable, aligned: Aligned, step_name: str = "") -> list[Sect
         _add_collectives(of_collectives, judged, matched, table.start)
     else:
         of_collectives.notes.append(_NO_COLLECTIVE)
-    steps = step_rows(table, step_name)
+    steps = step_rows(table)
     if not len(steps):
-        of_ranks.notes.append(no_steps(table, step_name))
+        of_ranks.notes.append(no_steps(table))
     _add_ranks(of_ranks, table, by_rank, judged, steps[table.in_window(table.trace.slices.ts[steps])])
     of_ranks.notes += table.untimed_notes(steps, "step times leave out")
     of_ranks.notes += _notes(sources, judged, matched)
     if alignment is not None:
         _add_hosts(of_hosts, [line for line in alignment.receipt if line.rank is not None])
-    return sections
+    if judged is not None:
+        sections.insert(1, late_causes(table, judged.waited, judged.unknown))
+    return [section for section in sections if section.rows or section.name != "late_causes"]
 
 
 def notes_of_merged(sources: Sequence[SourceInfo]) -> list[str]:
@@ -284,7 +288,7 @@ def _add_collectives(section: Section, judged: _Judged, matched: Matched, begin:
         return
     why = Counter(filter(None, judged.unknown))
     section.notes += [f"{why[reason]} of {len(section.rows)}: who came last is {reason}" for reason in sorted(why)]
-    section.notes.append(
+    section.legend.append(
         "transfer: the shortest duration of any rank; waited: the longest duration without it; who: of which rank"
     )
     if any(judged.missing):

@@ -15,7 +15,7 @@ from msgspec import Struct
 from traceconv.io.shown import one_line, quantity
 from traceconv.model.columns import I64
 from traceconv.model.diagnostics import MORE_ROWS, ROWS
-from traceconv.model.numbers import HOUR_NS, format_long, format_short, format_time, format_within
+from traceconv.model.numbers import HOUR_NS, decode_json, format_long, format_short, format_time, format_within
 from traceconv.model.trace import Tabular, html_table, needed
 
 if TYPE_CHECKING:
@@ -39,6 +39,7 @@ class Unit(enum.Enum):
     SHARE = "share"
     RATE = "rate"
     BYTES = "bytes"
+    OBJECT = "object"
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +101,12 @@ def place_of(sort: str, columns: Sequence[Column]) -> int | None:
     return next((at for at, column in enumerate(columns) if sort in (column.name, column.title)), None)
 
 
+def rounded(whole: int, count: int) -> int:
+    """Return a mean in integer ns, rounded half to even."""
+    quotient, rest = divmod(whole, count)
+    return quotient + (2 * rest > count or (2 * rest == count and quotient % 2 == 1))
+
+
 class Window(Struct, frozen=True):
     """The time [start, end) that tables are about.
 
@@ -130,11 +137,13 @@ class Activity(Struct, frozen=True):
 
     Attributes:
         name: its name.
+        start_ns: when the plotted time starts, from the first event of the trace, ns.
         window_ns: the duration of the plotted time, ns.
         shares: the busy share of each of its equal parts, from 0 to 1.
     """
 
     name: str
+    start_ns: int
     window_ns: int
     shares: list[float]
 
@@ -148,16 +157,20 @@ class Section(Tabular):
         columns: the columns, in order; later versions only append columns.
         rows: the rows, with a cell for each column; None if not known.
         notes: sentences about what the table counts and leaves out.
+        legend: sentences that define its columns, for those who ask.
         over_time: the plots that pages show beside the table.
         window: the time that the table is about, if the user stated one.
+        sentences: what people read in place of the table; empty for most.
     """
 
     name: str
     columns: tuple[Column, ...]
     rows: list[tuple[Cell, ...]] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    legend: list[str] = field(default_factory=list)
     over_time: list[Activity] = field(default_factory=list)
     window: Window | None = None
+    sentences: list[str] = field(default_factory=list)
 
     def __repr__(self) -> str:
         """Return the name and the number of rows; `print(section.to_pandas())` prints the rows."""
@@ -197,7 +210,11 @@ class Section(Tabular):
     def records(self, top: int = 0) -> list[dict[str, Any]]:
         """Return the first `top` rows (0 for all) as dicts, for programs."""
         names = [column.name for column in self.columns]
-        return [dict(zip(names, row, strict=True)) for row in self.first(top)[0]]
+        records = [dict(zip(names, row, strict=True)) for row in self.first(top)[0]]
+        for column in self.columns:
+            if column.unit is Unit.OBJECT:
+                records = [row | {column.name: decode_json(str(row[column.name]).encode())} for row in records]
+        return records
 
     def detailed(self) -> Section:
         """Return the table with all columns displayed, except empty ones."""
@@ -218,6 +235,7 @@ class Section(Tabular):
         pa = needed("pyarrow", "arrow")
         types = {
             Unit.TEXT: pa.string(),
+            Unit.OBJECT: pa.string(),
             Unit.COUNT: pa.int64(),
             Unit.BYTES: pa.int64(),
             Unit.NS: pa.int64(),
@@ -225,10 +243,10 @@ class Section(Tabular):
             Unit.RATE: pa.float64(),
         }
         schema = pa.schema([(column.name, types[column.unit]) for column in self.columns])
-        return pa.Table.from_pylist(self.records(), schema=schema)
+        return pa.Table.from_pylist([dict(zip(schema.names, row, strict=True)) for row in self.rows], schema=schema)
 
     def _repr_html_(self) -> str:
         """Return the name, the first rows and the notes as HTML, for notebooks; without pyarrow, too."""
         table = html_table([column.name for column in self.columns], self.rows, len(self.rows))
-        notes = "".join(f"<p>{escape(note)}</p>" for note in self.notes)
+        notes = "".join(f"<p>{escape(note)}</p>" for note in (*self.notes, *self.legend))
         return f"<h4>{escape(self.heading)}</h4>{table}{notes}"

@@ -17,9 +17,9 @@ import numpy.typing as npt
 from msgspec import Struct
 
 from traceconv.align.constraints import input_named, names_several
-from traceconv.answers.operations import key_of, keyed, rounded
+from traceconv.answers.operations import key_of, keyed
 from traceconv.answers.owners import Owners
-from traceconv.answers.section import Window
+from traceconv.answers.section import Window, rounded
 from traceconv.answers.slice_tables import Rows, SliceTable, Uncut, interval_counters
 from traceconv.errors import UsageError
 from traceconv.io.limits import UserPattern, user_pattern
@@ -504,6 +504,7 @@ def cut(table: SliceTable, window: Window) -> SliceTable:
             samples=take(trace.samples, np.flatnonzero(window.holds(trace.samples.ts))),
         ),
         uncut=Uncut(table, rows, window),
+        step_name=table.step_name,
     )
 
 

@@ -22,7 +22,7 @@ from traceconv.model.args import arg_values, durations_recorded
 from traceconv.model.columns import I32, I64, Order, chunks, distinct_values, gathered, like_next, stable_order
 from traceconv.model.diagnostics import SLICES
 from traceconv.model.dump import as_shown
-from traceconv.model.marks import JOINT
+from traceconv.model.marks import JOINT, WAITS
 from traceconv.model.source_info import SourceInfo
 from traceconv.model.trace import Slices, Trace
 from traceconv.model.trace_inputs import by_stated_inputs
@@ -58,8 +58,9 @@ def union(starts: I64, ends: I64) -> Intervals:
     return Intervals(starts[opens], reach[np.append(opens[1:], True)])
 
 
-def length_in_groups(group: I64, starts: I64, ends: I64) -> int:
-    """Return the sum of the lengths of the unions of groups of intervals; `group` numbers them from 0, ascending."""
+def lengths_in_groups(group: I64, starts: I64, ends: I64, count: int) -> I64:
+    """Return the length of the union of each of `count` groups of intervals; `group` numbers them from 0."""
+    lengths = np.zeros(count, np.int64)
     not_empty = ends > starts
     group, starts, ends = group[not_empty], starts[not_empty], ends[not_empty]
     order = np.lexsort((starts, group))
@@ -71,7 +72,8 @@ def length_in_groups(group: I64, starts: I64, ends: I64) -> int:
     before = group * len(ends)
     reach = ends[by_end][np.maximum.accumulate(rank + before) - before]
     opens = np.append(True, (group[1:] != group[:-1]) | (starts[1:] > reach[:-1]))[: len(ends)]
-    return int(np.sum(reach[np.append(opens[1:], True)[: len(ends)]]) - np.sum(starts[opens]))
+    np.add.at(lengths, group[opens], reach[np.append(opens[1:], True)[: len(ends)]] - starts[opens])
+    return lengths
 
 
 def intersect(a: Intervals, b: Intervals) -> Intervals:
@@ -194,12 +196,14 @@ class SliceTable:
         chosen: returns a mask of the slices that tables count; None for all.
         window: tables count slices that start in it; None for all.
         uncut: the whole recording, if the trace was cut to a window.
+        step_name: a pattern of the whole names of steps; "" for the steps that formats declare.
     """
 
     trace: Trace
     chosen: Callable[[SliceTable], npt.NDArray[np.bool_]] | None = None
     window: Window | None = None
     uncut: Uncut | None = None
+    step_name: str = ""
 
     @cached_property
     def start(self) -> int:
@@ -370,7 +374,7 @@ class SliceTable:
                 total += self.busy(some).length
             else:
                 group = np.repeat(np.arange(end - lane), np.diff(bounds[lane : end + 1]))
-                total += length_in_groups(group, ts[some], self.ends(some))
+                total += int(np.sum(lengths_in_groups(group, ts[some], self.ends(some), end - lane)))
             lane = end
         return total
 
@@ -468,6 +472,11 @@ class SliceTable:
             mask[numbers] = pattern.accepted([self.trace.strings[number] for number in numbers.tolist()], whole=True)
             self._results[pattern] = mask
         return mask[self.trace.slices.name]
+
+    @cached_property
+    def is_wait(self) -> npt.NDArray[np.bool_]:
+        """Return a mask of the slices in which a thread only waits, by their names."""
+        return self.named(WAITS)
 
     @cached_property
     def drawn_names(self) -> tuple[I32, Sequence[str]]:

@@ -12,9 +12,9 @@ import click
 from traceconv import api
 from traceconv.align.receipt import Aligned, warning_lines
 from traceconv.answers import SECTION_OF, SECTIONS, Questions, answers
-from traceconv.answers.render import RENDERERS, text
+from traceconv.answers.render import RENDERERS, screen, text
 from traceconv.cli.completion import complete_files
-from traceconv.cli.options import Named, Verbosity, grouped, recordings_options, settings_options
+from traceconv.cli.options import HeadedCommand, Named, Verbosity, grouped, recordings_options, settings_options
 from traceconv.cli.results import force_option, print_details, strict_option, verbosity_options
 from traceconv.cli.terminal import put, say, width_of, working
 from traceconv.errors import UsageError
@@ -43,13 +43,15 @@ _BRIEF = ("text", "markdown")
 
 #: Other words for what a section shows.
 _SECTION_FOR = {
-    "kernels": "operations",
-    "kernel": "operations",
+    "kernel": "kernels",
     "ops": "operations",
+    "operators": "operations",
     "functions": "operations",
     "gpu": "device",
     "idle": "device",
     "iterations": "steps",
+    "locks": "waits",
+    "roofline": "flops",
     "communication": "ranks",
     "nccl": "ranks",
     "counters": "layers",
@@ -77,24 +79,28 @@ def _questions(
     between: str | None,
     step_name: str,
     stacks: str,
+    peak: str,
 ) -> Questions:
     """Raise UsageError if a condition or window is empty: whoever states one means a part of the slices."""
     for option, stated in (("--where", where), ("--between", between)):
         if stated is not None and not stated.strip():
             raise UsageError(f"{option}: it is empty", hint=f"without {option}, all slices count")
     keys = tuple(dict.fromkeys(key.strip() for text in by for key in text.split(",")))
-    return Questions(sections, keys, step_name, sort=sort, where=where or "", between=between or "", stacks=stacks)
+    return Questions(
+        sections, keys, step_name, sort=sort, where=where or "", between=between or "", stacks=stacks, peak=peak
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class _Shown:
-    """How tables are printed, and where."""
+    """How tables are printed, and where; `is_default`: whether the number of rows is not that of the user."""
 
     form: str
     details: bool
     rows: int
     path: str
     force: bool
+    is_default: bool
 
 
 def _shown(form: str | None, details: bool, top: int | None, path: str, force: bool) -> _Shown:
@@ -104,10 +110,10 @@ def _shown(form: str | None, details: bool, top: int | None, path: str, force: b
     if form is None:
         known = ", ".join(filter(None, _ENDINGS))
         raise UsageError(f"{path}: no format has the ending {ending}", hint=f"--format, or one of {known}")
-    return _Shown(form, details, _ROWS.get(form, 0) if top is None else top, path, force)
+    return _Shown(form, details, _ROWS.get(form, 0) if top is None else top, path, force, top is None)
 
 
-@click.command("report")
+@click.command("report", cls=HeadedCommand)
 @grouped(
     "questions",
     _questions,
@@ -125,8 +131,8 @@ def _shown(form: str | None, details: bool, top: int | None, path: str, force: b
         multiple=True,
         default=("name",),
         metavar="KEY,...",
-        help="Group operations and layers by name, category, track, thread, process, rank, input, shape or arg:KEY, "
-        "or by several of them. May be repeated. Default: name.",
+        help="Group operations and layers by name, category, track, thread, process, rank, input, shape, module, range "
+        "or arg:KEY, or by several of them. May be repeated. Default: name.",
     ),
     click.option(
         "--sort",
@@ -147,6 +153,12 @@ def _shown(form: str | None, details: bool, top: int | None, path: str, force: b
     ),
     click.option(
         "--step-name", metavar="REGEX", default="", help="Treat slices whose whole name matches REGEX as steps."
+    ),
+    click.option(
+        "--peak",
+        metavar="TFLOPS,GBPS",
+        default="",
+        help="What the device can do at most, such as 989,3350: the section flops compares operations with it.",
     ),
     click.option("--stacks", metavar="LAYER", default="", help="Also print the call tree of the samples of a layer."),
 )
@@ -211,11 +223,14 @@ def report_command(
     if shown.form in _BRIEF and not questions.sections:
         printed = [section for section in sections if section.rows or section.name == "stacks"]
     else:
-        printed = sections
+        printed = [section for section in sections if section.rows or section.name != "unanswered"]
     if shown.details and shown.form in _BRIEF:
         printed = [section.detailed() for section in printed]
-    if shown.path == "-" and shown.form == "text" and (width := width_of(sys.stdout)):
-        rendered = text(printed, shown.rows, width)
+    width = width_of(sys.stdout) if shown.path == "-" else 0
+    if shown.form == "text" and width and shown.is_default and not (questions.sections or verbosity.verbose):
+        rendered = screen(printed, width)
+    elif shown.form == "text":
+        rendered = text(printed, shown.rows, width, legends=verbosity.verbose)
     else:
         rendered = RENDERERS[shown.form](printed, shown.rows)
     if shown.form == "csv" and not verbosity.quiet:  # it has no place for notes, and losses and warnings are among them
@@ -281,7 +296,7 @@ class _Export:
         return [*absent, f"{self.path}: {quantity(len(tables), TABLES)}"]
 
 
-@click.command("export")
+@click.command("export", cls=HeadedCommand)
 @grouped(
     "export",
     _Export,

@@ -268,7 +268,7 @@ def _processes(trace: Trace) -> dict[int, set[int]]:
         top.append(number if above == NO_TRACK else top[above])
         if trace.tracks[top[-1]].kind is TrackKind.PROCESS:
             processes[track.source].add(top[-1])
-    return {source: {one for one in of if can_be[one]} or of for source, of in processes.items()}
+    return {source: {track for track in found if can_be[track]} or found for source, found in processes.items()}
 
 
 def _with_ranks(tracks: Tracks, rank_of: Mapping[int, int]) -> Iterator[Track]:

@@ -179,7 +179,7 @@ def _asides_apart(trace: Trace) -> Trace:
     if not len(rows):
         return trace
     of_slices = trace.slices.track, trace.slices.track[rows]
-    all_on, asides_on = (np.bincount(of, minlength=len(trace.tracks)) for of in of_slices)
+    all_on, asides_on = (np.bincount(column, minlength=len(trace.tracks)) for column in of_slices)
     is_queue = trace.tracks.column("kind") == TrackKind.TRACK
     mixed = np.flatnonzero((asides_on > 0) & (asides_on < all_on) & is_queue)
     tracks, goes_to = Tracks(trace.tracks), np.arange(len(trace.tracks), dtype=np.int32)

@@ -6,7 +6,7 @@ An importer declares them as `marks`. Alignment reads them from the input, and k
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 import numpy as np
@@ -181,6 +181,20 @@ class SeveralMarks(Struct, frozen=True):
     means: bool
 
 
+class FlopMarks(Struct, frozen=True):
+    """How to tell the floating-point operations of calls from the shapes of their inputs.
+
+    Attributes:
+        shapes, types, inputs: the args with the shape, the type, and the text of each input of a call.
+        kinds: by the name of calls the kind of their work, and where its parameters are; see `answers.flops`.
+    """
+
+    shapes: str
+    types: str
+    inputs: str
+    kinds: Mapping[str, tuple[str, tuple[int, ...]]]
+
+
 class FormatMarks(Struct, frozen=True):
     """The declarations of a format about all its files.
 
@@ -219,6 +233,16 @@ class FormatMarks(Struct, frozen=True):
         early_at_zero: whether the writer writes times from before the zero of its file as 0.
         is_output: whether traceconv wrote the file: then the ranks of its inputs and the groups of collectives are
             lost.
+        operators: the categories of slices that are operators of a framework: device work is of the innermost one
+            around its launch. Empty if the format has none of its own: then any slice around the launch is one.
+        modules: a pattern of the names of slices that last while a module of a network runs; its group is the name of
+            the module. "" if there are none.
+        spans: a pattern of the names of slices that only last as long as what runs in them, and do no work themselves;
+            "" if there are none.
+        flops: how to tell the operations of calls; None if nothing tells them.
+        ranges: the categories of ranges that the user's program marks.
+        backward: the args with the number that an operator and its backward operator share, and with the thread of the
+            former, which only the latter has; empty if there are none.
     """
 
     launches: LaunchMarks | None = None
@@ -246,6 +270,12 @@ class FormatMarks(Struct, frozen=True):
     unmeasured: str = ""
     zero_before_work: bool = False
     early_at_zero: bool = False
+    operators: tuple[str, ...] = ()
+    modules: str = ""
+    ranges: tuple[str, ...] = ()
+    backward: tuple[str, ...] = ()
+    spans: str = ""
+    flops: FlopMarks | None = None
 
 
 NO_MARKS: Final = FormatMarks()
@@ -257,6 +287,24 @@ COMMUNICATION: Final = (
     r"|multimem_(?:one_shot_|two_shot_)?(?:all_?reduce|all_?gather|reduce_?scatter)"
     r"|cross_device_reduce_|(?:one|two)_?shot_?all_?reduce|all_?reduce_(?:prototype_)?(?:one|two)_?shot"
     r"|all_?reduce_fusion_kernel|quickreduce::|userbuffers_|lamport_?all_?reduce|all_?reduce_?lamport)"
+)
+#: The whole names of slices in which a thread or a stream only waits: calls of CUDA and HIP; Kineto's waits of streams;
+#: locks, sleeps and queues of Python as PyTorch and viztracer name them; calls of the system; MXNet; XLA.
+WAITS: Final = (
+    r"(?:cuda|hip)(?:Device|Stream|Event|Ctx)Synchronize(?:_ptsz)?|cu(?:Ctx|Stream|Event)Synchronize(?:_ptsz)?"
+    r"|(?:Context|Stream|Event|Unknown) Sync|Stream Wait Event"
+    r"|(?:.*/)?threading\.py\(\d+\): (?:wait|wait_for|join|_wait_for_tstate_lock|acquire)"
+    r"|<built-in method (?:acquire|__enter__) of _thread\.R?[lL]ock object at 0x[0-9a-fA-F]+>"
+    r"|<built-in (?:method|function) (?:sleep|select|poll)\b.*|(?:_thread\.)?R?[lL]ock\.acquire|time\.sleep"
+    r"|(?:.*/)?selectors\.py\(\d+\): select|(?:.*/)?connection\.py\(\d+\): (?:wait|poll|_poll)"
+    r"|pthread_(?:cond_(?:timed)?wait|join|mutex_lock)|sem_(?:timed)?wait|p?poll|epoll_wait|p?select|(?:clock_)?nanosleep"
+    r"|futex|usleep|sleep|MXNDArrayWaitAll|MXNDArrayWaitToRead|WaitForVar|LocalDeviceState::WaitFor|.*::Await"
+    r"|ThunkExecutor::Execute \(wait for completion\)|Wait for (?:donation|usage) holds"
+)
+#: Found in the names of slices that load input data: PyTorch's DataLoader and its frames, iterators of TensorFlow.
+INPUT_DATA: Final = (
+    r"enumerate\(DataLoader\)|DataLoader\S*\.__next__|IteratorGetNext|Iterator::"
+    r"|dataloader\.py\(\d+\): (?:__next__|_next_data|_get_data|_try_get_data)"
 )
 #: Streams of a GPU, and the operations of a TPU, as XLA's profiler draws them beside lines that repeat them.
 XLA_DEVICES: Final = DeviceMarks(

@@ -74,7 +74,7 @@ from traceconv.model.args import join_args
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import BOOTTIME, SINCE_BOOT
 from traceconv.model.diagnostics import PACKETS, absent, lost, noted, skipped
-from traceconv.model.marks import ANY_TOOL_MARKS, JOINT, DeviceMarks, FormatMarks
+from traceconv.model.marks import ANY_TOOL_MARKS, GPU_LAUNCHES, JOINT, DeviceMarks, FormatMarks, LaunchMarks
 from traceconv.model.numbers import LIMIT_NS
 from traceconv.model.trace import NO_CPU, Level, StackId
 
@@ -283,8 +283,10 @@ def _marks_of(formats: Collection[str]) -> FormatMarks:
     marks = [importer_class(name).marks for name in sorted(FORMATS.keys() & set(formats))]
     if not marks:
         return ANY_TOOL_MARKS
+    launching = [mark for mark in marks if mark.launches is not None]
     return msgspec.structs.replace(
         ANY_TOOL_MARKS,
+        launches=_launches([mark.launches for mark in launching if mark.launches is not None]),
         steps=_any_of([mark.steps for mark in marks]),
         step_args=_distinct(mark.step_args for mark in marks),
         memory=_any_of([mark.memory for mark in marks]),
@@ -294,7 +296,24 @@ def _marks_of(formats: Collection[str]) -> FormatMarks:
         shapes=_distinct(mark.shapes for mark in marks),
         devices=_devices([mark.devices for mark in marks if mark.devices]),
         times=_any_of([mark.times for mark in marks]),
+        operators=_distinct(mark.operators for mark in launching) if all(mark.operators for mark in launching) else (),
+        modules=next((mark.modules for mark in marks if mark.modules), ""),
+        ranges=_distinct(mark.ranges for mark in marks),
+        backward=next((mark.backward for mark in marks if mark.backward), ()),
+        spans=_any_of([mark.spans for mark in marks]),
+        flops=next((mark.flops for mark in marks if mark.flops), None),
         is_output=True,
+    )
+
+
+def _launches(marks: list[LaunchMarks]) -> LaunchMarks:
+    """Return how to recognise launches of GPUs, with the categories of all formats that have their ids."""
+    same = [GPU_LAUNCHES, *(mark for mark in marks if mark.ids == GPU_LAUNCHES.ids)]
+    return msgspec.structs.replace(
+        GPU_LAUNCHES,
+        calls=_distinct(mark.calls for mark in same),
+        work=_distinct(mark.work for mark in same),
+        copies_work=_distinct(mark.copies_work for mark in same),
     )
 
 

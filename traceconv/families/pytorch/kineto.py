@@ -51,7 +51,7 @@ from typing import Annotated, Any
 
 import msgspec
 import numpy as np
-from msgspec import Raw
+from msgspec import Raw, structs
 
 from traceconv.families.chrome import document
 from traceconv.families.chrome.document import begins_as_of_viztracer, is_of_viztracer
@@ -67,7 +67,7 @@ from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import ClockDomain, Run, Zero
 from traceconv.model.diagnostics import METADATA, absent, repaired
-from traceconv.model.marks import GPU_FLOWS, GPU_LAUNCHES, CountMarks, FormatMarks
+from traceconv.model.marks import GPU_FLOWS, GPU_LAUNCHES, CountMarks, FlopMarks, FormatMarks
 from traceconv.model.numbers import decode_json, whole_of
 from traceconv.model.source_info import Layer
 from traceconv.model.stated_collectives import ONE_SIDED, CollectiveArgs, Collectives, Group, parse_ranks
@@ -93,6 +93,28 @@ _METHOD = "baseTimeNanoseconds of the file, from a CPU counter that follows the 
 _DEVICE_WORK = ("kernel", "gpu_memcpy", "gpu_memset", "cuda_sync", "xpu_sync", "mtia_ccp_events")
 _DEVICE_MARKS = ("gpu_user_annotation", "cuda_event", "cuda_profiler_range")
 _ON_DEVICE = frozenset((*_DEVICE_WORK, *_DEVICE_MARKS, "Kernel", "Memcpy", "Memset"))
+#: By the signatures in PyTorch's native_functions.yaml (2.9). Operators that call these are not listed.
+_FLOPS = FlopMarks(
+    "Input Dims",
+    "Input type",
+    "Concrete Inputs",
+    {
+        **dict.fromkeys(("aten::mm", "aten::bmm", "aten::_scaled_mm", "aten::_int_mm"), ("product", (0,))),
+        **dict.fromkeys(("aten::addmm", "aten::baddbmm"), ("product", (1,))),
+        "aten::_flash_attention_forward": ("attention", (8, 2)),
+        "aten::_scaled_dot_product_flash_attention_for_cpu": ("attention", (4, 1)),
+        "aten::_scaled_dot_product_cudnn_attention": ("attention", (6, 1)),
+        "aten::cudnn_convolution": ("convolution", (2,)),
+        **dict.fromkeys(("aten::mkldnn_convolution", "aten::miopen_convolution"), ("convolution", (3,))),
+    },
+)
+#: With the categories of Kineto in 2021 (torch 1.8 and 1.9).
+_LAUNCHES = structs.replace(
+    GPU_LAUNCHES,
+    calls=(*GPU_LAUNCHES.calls, "Runtime"),
+    work=(*GPU_LAUNCHES.work, "Kernel", "Memcpy", "Memset"),
+    copies_work=(*GPU_LAUNCHES.copies_work, "Memcpy", "Memset"),
+)
 #: The categories of host threads: a pid with such events is a process, whatever its label.
 _ON_HOST = frozenset(
     (
@@ -212,7 +234,7 @@ class PytorchKineto(Importer):
         "Kernels, copies and operators whose times or starts could not be collected (ts 0) are counted, and not drawn.",
     )
     marks = FormatMarks(
-        GPU_LAUNCHES,
+        _LAUNCHES,
         GPU_FLOWS,
         libraries=r"libtorch|torch_cpu|torch_cuda|libc10|/torch/lib/",
         shapes=("Input Dims", "Input dims"),
@@ -226,6 +248,11 @@ class PytorchKineto(Importer):
         ),
         unmeasured="|".join((*_ON_DEVICE, "cuda_runtime", "cuda_driver", "Runtime")),
         early_at_zero=True,
+        operators=("cpu_op", "Operator"),
+        modules=r"nn\.Module: (.+)",
+        ranges=("user_annotation",),
+        backward=("Sequence number", "Fwd thread id"),
+        flops=_FLOPS,
     )
 
     def sniff(self, head: Head) -> Match:

@@ -1,0 +1,224 @@
+"""What steps were spent on and what made slow ones slow, against a raster of single ns."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.answers.test_sections import Events, event, kineto
+from tests.golden import ROOT
+from traceconv.answers.operations import operations, waits
+from traceconv.answers.slice_tables import SliceTable
+from traceconv.answers.step_parts import LEAST_STEPS, NOT_RECORDED, SLOW, step_differences, step_parts
+from traceconv.answers.steps import is_step, steps
+from traceconv.api import convert, read
+
+BEGIN = 10_000  # ns; a time of 0 would be one that was never set
+LIMIT = 6  # of dispatch, ns
+KINDS = (("kernel", "gemm"), ("kernel", "ncclDevKernel_AllReduce"), ("gpu_memcpy", "Memcpy DtoD"))
+CAUSES = ("host_late_ns", "launch_call_ns", "dispatch_ns", "device_wait_ns", "unknown_ns")
+PARTS = ("compute_ns", "exposed_comm_ns", "exposed_copy_ns", "idle_ns")
+WAIT = {"cat": "cuda_runtime"}
+
+#: The start and length of a kernel, its kind, and the start and length of its launch call, from its own start back.
+KERNEL = st.tuples(
+    st.integers(0, 60),
+    st.integers(1, 15),
+    st.integers(0, 2),
+    st.none() | st.tuples(st.integers(-3, 20), st.integers(0, 9)),
+)
+STEPS = st.lists(st.tuples(st.integers(0, 4), st.integers(1, 25)), min_size=1, max_size=4)
+
+
+def at_ns(name: str, start: int, length: int, **more: Any) -> dict[str, Any]:
+    return event(name, (BEGIN + start) / 1000, length / 1000, **more)
+
+
+def steps_in_row(gaps_and_lengths: list[tuple[int, int]]) -> tuple[Events, list[tuple[int, int]]]:
+    """Steps of one thread with gaps before them, and their times."""
+    at, spans, events = 0, [], []
+    for number, (gap, length) in enumerate(gaps_and_lengths):
+        spans.append((at + gap, at + gap + length))
+        at += gap + length
+        events.append(at_ns(f"ProfilerStep#{number}", spans[-1][0], length, cat="user_annotation"))
+    return events, spans
+
+
+@settings(max_examples=60)
+@given(STEPS, st.lists(KERNEL, min_size=1, max_size=7))
+def test_parts_of_steps_are_those_of_a_raster(
+    tmp_path_factory: pytest.TempPathFactory, chosen: list[tuple[int, int]], work: list[Any]
+) -> None:
+    events, spans = steps_in_row(chosen)
+    for number, (start, length, kind, call) in enumerate(work):  # each on a stream of its own: nothing is trimmed
+        category, name = KINDS[kind]
+        args = {"device": 0, "stream": number, "correlation": number + 1}
+        events.append(at_ns(name, start, length, cat=category, pid=0, tid=number, args=args))
+        if call is not None:
+            args = {"correlation": number + 1}
+            begin, took = start - call[0], call[1]
+            events.append(at_ns("cudaLaunchKernel", begin, took, cat="cuda_runtime", tid=100 + number, args=args))
+    table = kineto(tmp_path_factory.mktemp("steps") / "a.json", events)
+    rows = step_parts(table, LIMIT).records()
+    assert [row["span_ns"] for row in rows] == [end - start for start, end in spans]
+    first = min(int(one["ts"] * 1000) - BEGIN for one in events)
+    for row, (start, end) in zip(rows, spans, strict=True):
+        found: Counter[str] = Counter()
+        for at in range(start, end):
+            running = {kind for begin, length, kind, _ in work if begin <= at < begin + length}
+            found[PARTS[min(running) if running else 3]] += 1
+            if not running:
+                found[cause(at, first, work)] += 1
+        assert {key: row[key] for key in (*PARTS, *CAUSES)} == {key: found[key] for key in (*PARTS, *CAUSES)}
+        assert sum(row[key] for key in PARTS) == row["span_ns"]
+        assert sum(row[key] for key in CAUSES) == row["idle_ns"]
+        assert row["start_ns"] == start - first
+
+
+def cause(at: int, first: int, work: list[Any]) -> str:
+    """The cause of idle time at an instant."""
+    begin = max([end for start, length, _, _ in work if (end := start + length) <= at], default=min(first, at))
+    later = [start for start, _, _, _ in work if start > at]
+    if not later:
+        return "unknown_ns"
+    end = min(later)
+    calls = [(start - call[0], call[1]) for start, _, _, call in work if start == end and call is not None]
+    if not calls or max(calls)[0] > end:
+        return "unknown_ns"
+    # Of calls that start together the last one in the file counts.
+    since = max(since for since, _ in calls)
+    took = [length for begun, length in calls if begun == since][-1]
+    called = max(min(max(since + took, begin), end), min(max(since, begin), end))
+    if at < since:
+        return "host_late_ns"
+    if at < called:
+        return "launch_call_ns"
+    return "dispatch_ns" if end - called <= LIMIT else "device_wait_ns"
+
+
+#: The name, the length before, the length, and what runs inside.
+SLICES = st.recursive(
+    st.just([]),
+    lambda inner: st.lists(
+        st.tuples(st.sampled_from(["a", "b", "cudaDeviceSynchronize"]), st.integers(0, 5), st.integers(0, 9), inner),
+        max_size=3,
+    ),
+    max_leaves=6,
+)
+
+
+def drawn(tree: list[Any], at: int, end: int, events: Events, owner: list[str]) -> None:
+    """Add the slices of a tree from a time on, as far as they fit, and note which runs at each ns."""
+    for name, gap, length, inner in tree:
+        at += gap
+        stop = min(at + length, end)
+        if stop <= at:
+            return
+        events.append(at_ns(name, at, stop - at, cat="cuda_runtime" if name.startswith("cuda") else "cpu_op"))
+        owner[at:stop] = [name] * (stop - at)
+        drawn(inner, at, stop, events, owner)
+        at = stop
+
+
+@settings(max_examples=60)
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(1, 30), SLICES), min_size=LEAST_STEPS, max_size=5))
+def test_steps_without_a_device_are_those_of_a_raster(
+    tmp_path_factory: pytest.TempPathFactory, chosen: list[tuple[int, int, list[Any]]]
+) -> None:
+    events, spans = steps_in_row([(gap, length) for gap, length, _ in chosen])
+    owner = [""] * (spans[-1][1] + 1)
+    for (start, end), (_, _, tree) in zip(spans, chosen, strict=True):
+        drawn(tree, start, end, events, owner)
+    table = kineto(tmp_path_factory.mktemp("steps") / "a.json", events)
+    times = [Counter(owner[start:end]) for start, end in spans]
+    for row, (start, end), ran in zip(step_parts(table, LIMIT).records(), spans, times, strict=True):
+        wait = ran["cudaDeviceSynchronize"]
+        expected = end - start - wait - ran[""], wait, ran[""]
+        assert (row["host_ns"], row["wait_ns"], row["untraced_ns"]) == expected
+        assert row["compute_ns"] is row["idle_ns"] is None
+    lengths = [end - start for start, end in spans]
+    middle = sorted(range(len(spans)), key=lambda number: (lengths[number], number))[(len(spans) - 1) // 2]
+    differences = step_differences(table).records()
+    slow = {f"ProfilerStep#{at}" for at, length in enumerate(lengths) if length >= SLOW * lengths[middle]}
+    assert {row["step"] for row in differences} == slow - {f"ProfilerStep#{middle}"}
+    for step in {row["step"] for row in differences}:
+        rows = [row for row in differences if row["step"] == step]
+        at = int(step.removeprefix("ProfilerStep#"))
+        assert {row["usual_step"] for row in rows} == {f"ProfilerStep#{middle}"}
+        assert {row["name"].replace(NOT_RECORDED, ""): row["time_ns"] for row in rows if row["time_ns"]} == {
+            name: time for name, time in times[at].items() if time
+        }
+        assert all(row["difference_ns"] == row["time_ns"] - row["usual_ns"] for row in rows)
+        assert sum(row["difference_ns"] for row in rows) == lengths[at] - lengths[middle]
+    assert not any(row["name"].startswith(("cudaDevice", "Profiler")) for row in operations(table).records())
+    assert {row["name"] for row in waits(table).records()} <= {"cudaDeviceSynchronize"}
+
+
+def test_a_track_without_slices_in_steps_is_parted_by_its_process(tmp_path: Any) -> None:
+    """Beside a track whose steps hold slices, in one table."""
+    events = [event(f"ProfilerStep#{at}", 100 * at + 1, 50, cat="user_annotation", tid=2) for at in range(3)]
+    events += [event("a", 100 * at + 11, 10, tid=2) for at in range(3)]
+    events += [event(f"ProfilerStep#{at}", 100 * at + 1, 50, cat="user_annotation", pid=9, tid=3) for at in range(3)]
+    events += [event("b", 100 * at + 11, 20, pid=9, tid=4) for at in range(3)]
+    events += [event("cudaDeviceSynchronize", 100 * at + 21, 20, pid=9, tid=5, **WAIT) for at in range(3)]
+    rows = step_parts(kineto(tmp_path / "a.json", events), LIMIT).records()
+    found = {(row["track"][-1], row["host_ns"], row["wait_ns"], row["untraced_ns"]) for row in rows}
+    assert found == {("2", 10_000, 0, 40_000), ("3", 20_000, 10_000, 20_000)}
+
+
+def test_steps_of_one_name_stay_apart(tmp_path: Any) -> None:
+    """As runs of a model in ONNX Runtime."""
+    lengths = (10, 20, 10, 30, 10)
+    events = [event("run", 100 * at + 1, length) for at, length in enumerate(lengths)]
+    table = replace(kineto(tmp_path / "a.json", events), step_name="run")
+    assert [(row["start_ns"], row["span_ns"]) for row in step_parts(table, LIMIT).records()] == [
+        (100_000 * at, 1000 * length) for at, length in enumerate(lengths)
+    ]
+    slow = [(row["start_ns"], row["difference_ns"]) for row in step_differences(table).records()]
+    assert slow == [(300_000, 20_000), (100_000, 10_000)]
+
+
+@pytest.mark.parametrize(
+    ("names", "found"),
+    [
+        (["step 7", "step 8", "step 9"], 3),
+        (["Iteration_3", "Iteration_4", "Iteration_5"], 3),
+        (["train.step#0", "train.step#1", "train.step#2", "train.step#4"], 4),  # one is missing
+        (["conv1", "conv2", "conv3"], 0),
+        (["footstep 1", "footstep 2", "footstep 3"], 0),
+        (["step 1", "step 3", "step 5", "step 7"], 0),  # with a gap everywhere
+        (["step 1", "step 2"], 0),
+        (["step 3", "step 2", "step 1"], 0),
+    ],
+)
+def test_names_that_count_steps_are_steps(names: list[str], found: int, tmp_path: Any) -> None:
+    path = tmp_path / "a.json"
+    table = kineto(path, [event(name, 10 * at + 1, 8) for at, name in enumerate(names)])
+    assert int(is_step(table).sum()) == found
+    assert len(steps(table)[0].rows) == found
+    assert len(operations(table).rows) == len(names) - found
+    convert(path, tmp_path / "a.pftrace")
+    assert int(is_step(SliceTable(read(tmp_path / "a.pftrace"))).sum()) == found
+    beside = [event(name, 10 * at + 1, 8) for at, name in enumerate(names)]
+    beside.append(event("ProfilerStep#1", 500, 8, cat="user_annotation"))
+    assert int(is_step(kineto(path, beside)).sum()) == 1, "what the recorder marks comes first"
+
+
+def test_numbered_names_inside_of_one_another_are_no_steps(tmp_path: Any) -> None:
+    events = [event(f"step {at}", 1 + at, 100 - 2 * at) for at in range(5)]
+    assert not is_step(kineto(tmp_path / "a.json", events)).any()
+
+
+@pytest.mark.parametrize("case", ["pytorch-kineto/cuda-graph", "pytorch-kineto/cuda-stacks-memory"])
+def test_parts_of_recorded_steps_add_up(case: str) -> None:
+    table = SliceTable(read(ROOT / case / "input.json"))
+    rows = step_parts(table, 10_000).records()
+    assert rows
+    for row in rows:
+        assert sum(row[key] for key in PARTS) == row["span_ns"]
+        assert sum(row[key] for key in CAUSES) == row["idle_ns"]

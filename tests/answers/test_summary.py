@@ -1,0 +1,281 @@
+"""What a report begins with: for each rule a trace that fires it, and one that nearly does."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+import traceconv
+from tests.answers.test_ranks import MS, SCHEMA, US, collective, write
+from tests.answers.test_sections import Events, event, kineto, launched
+from tests.golden import ROOT
+from traceconv.align.receipt import Aligned
+from traceconv.answers import Questions, answers
+from traceconv.answers.render import json as as_json
+from traceconv.answers.render import markdown, text
+from traceconv.answers.section import Section
+from traceconv.answers.summary import LIMITING
+
+COPY = {"cat": "gpu_memcpy"}
+
+
+def summary_of(path: Path, events: Events, step_name: str = "") -> tuple[dict[str, dict[str, Any]], list[Any]]:
+    """The findings by their id, and the questions without an answer."""
+    table = kineto(path / "a.json", events)
+    found, unanswered = answers(table.trace, Aligned(), Questions(["summary"], step_name=step_name))
+    ids = [row["id"] for row in found.records()]
+    assert len(ids) == len(set(ids))
+    return {row["id"]: row for row in found.records()}, unanswered.rows
+
+
+def work(*times: tuple[str, float, float], begin: float = 1000) -> Events:
+    """Work of one stream: names, starts and ends in µs, launched at once before all of it."""
+    events: Events = []
+    for number, (name, start, end) in enumerate(times, 1):
+        call = begin - 300 + number, begin - 300 + number + 0.5
+        more: dict[str, Any] = {"cat": "gpu_memcpy"} if name.startswith("Memcpy") else {}
+        one = launched(number, call, (begin + start, begin + end), **more)
+        one[1]["name"] = name
+        events += one
+    return events
+
+
+def late(call: tuple[float, float], *more: dict[str, Any], end: float = 90) -> Events:
+    """A kernel of 60 µs, one from `end` to 100 µs that a call launches, and what the host ran; from 1 ms on."""
+    second = launched(2, (1000 + call[0], 1000 + call[1]), (1000 + end, 1100))
+    return [*work(("gemm", 0, 60)), *second, *more]
+
+
+def limit(path: Path, events: Events) -> dict[str, Any]:
+    found = summary_of(path, events)[0]["limit"]
+    numbers: dict[str, Any] = found["numbers"]
+    parts = ("compute_ns", "exposed_comm_ns", "exposed_copy_ns", "idle_ns")
+    assert sum(numbers[part] for part in parts) == numbers["window_ns"]
+    assert numbers["busy_ns"] + numbers["idle_ns"] == numbers["window_ns"]
+    return found
+
+
+def loader(start: float, end: float) -> dict[str, Any]:
+    name = "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"
+    return event(name, 1000 + start, end - start, cat="user_annotation")
+
+
+@pytest.mark.parametrize(
+    ("events", "expected", "words"),
+    [
+        # Idle: 30 % of the window or more.
+        (late((85, 88)), "host", "The host limited the run: "),
+        (late((85, 88), end=89.999), "computation", "Work on the device limited the run: "),
+        # Loaders run in half of the time in which the host is late, 25 µs, or in less.
+        (late((85, 88), loader(70, 82.5)), "input data", "Input data limited the run: "),
+        (late((85, 88), loader(70, 82.499)), "host", "The host limited the run: "),
+        # Other causes of idle time.
+        (late((62, 88)), "host", "26.0 % launch calls ran"),
+        (late((40, 45)), "device_wait", "Idle time limited the run: "),
+        (work(("gemm", 0, 60))[1:2] + work(("gemm", 90, 100))[1:2], "unknown", "the cause is not known"),
+        # Launched when the first one ends, and picked up within 10 µs.
+        (
+            [*work(("gemm", 0, 20)), *launched(2, (1018, 1020), (1030, 1033))],
+            "dispatch",
+            "Starting launched work limited the run: ",
+        ),
+        ([*work(("gemm", 0, 20)), *launched(2, (1018, 1020), (1030, 1034))], "computation", "29.4 % idle"),
+        # Exposed communication and copies.
+        (
+            work(("gemm", 0, 70), ("ncclDevKernel_AllReduce", 70, 100)),
+            "communication",
+            "Communication limited the run: ",
+        ),
+        (work(("gemm", 0, 70), ("ncclDevKernel_AllReduce", 70, 99.9)), "computation", "communication that nothing hid"),
+        (work(("gemm", 0, 70), ("Memcpy DtoH", 70, 100)), "copies", "Copies limited the run: "),
+        (work(("gemm", 0, 70), ("Memcpy DtoH", 70, 99.9)), "computation", "Work on the device limited the run: "),
+        # No part takes 30 %, but one takes more than computation.
+        (
+            work(("gemm", 0, 20), ("ncclDevKernel_AllReduce", 20, 48), ("Memcpy DtoH", 48, 73), ("gemm", 99, 100)),
+            "communication",
+            "21.0 % computation, 26.0 % idle",
+        ),
+    ],
+)
+def test_what_limited_a_device(events: Events, expected: str, words: str, tmp_path: Path) -> None:
+    found = limit(tmp_path, events)
+    assert found["numbers"]["limit"] == expected
+    assert words in found["text"]
+    assert found["section"] == "device"
+
+
+def test_what_ran_while_the_host_was_late_has_its_share(tmp_path: Path) -> None:
+    found = limit(tmp_path, late((85, 88), event("tokenize", 1062, 10)))
+    assert "; 25.0 % nothing was launched, 3.0 % launch calls ran; " in found["text"]
+    assert found["text"].endswith("; 60.0 % of the time without a launch, no slice was recorded.")
+    assert (found["numbers"]["host_ran_ns"], found["numbers"]["host_late_ns"]) == (15_000, 25_000)
+    found = limit(tmp_path, late((85, 88), event("tokenize", 1062, 16)))
+    assert found["text"].endswith("64.0 % of the time without a launch, tokenize ran.")
+    assert found["numbers"]["host_ran"] == "tokenize"
+
+
+def test_steps_are_what_limits_are_of(tmp_path: Path) -> None:
+    """Before the first step the device is idle for long, which no step waits for."""
+    steps = [event(f"ProfilerStep#{at}", 1000 + 50 * at, 50, cat="user_annotation") for at in range(2)]
+    events = [*work(("gemm", -600, -590), ("gemm", 0, 100)), *steps]
+    found = limit(tmp_path, events)
+    assert (found["section"], found["numbers"]["limit"]) == ("step_parts", "computation")
+    assert "busy 100.0 % of 100 µs (2 steps)" in found["text"]
+    found = limit(tmp_path, events[:-2])
+    assert (found["section"], found["numbers"]["limit"], found["numbers"]["steps"]) == ("device", "device_wait", 0)
+
+
+def test_the_kernel_and_the_operator_with_the_most_device_time(tmp_path: Path) -> None:
+    events = [*work(("gemm", 0, 50), ("add", 50, 80), ("add", 80, 100)), event("aten::mm", 700.9, 0.7)]
+    found, unanswered = summary_of(tmp_path, [*events, event("aten::add", 701.9, 1.7)])
+    kernel, operator = found["kernel"]["numbers"], found["operator"]["numbers"]
+    assert (kernel["name"], kernel["total_ns"], kernel["kernel_share"], kernel["operator"]) == (
+        "add",
+        50_000,
+        0.5,
+        "aten::add",
+    )
+    assert (operator["name"], operator["device_ns"], operator["kernels"]) == ("aten::add", 50_000, 2)
+    assert found["operator"]["text"].endswith("50 µs, 50.0 % of that of all kernels and copies (2 of them).")
+    assert [question for question, _ in unanswered] == ["Which step was slow?"]
+    found, unanswered = summary_of(tmp_path, [one for one in work(("Memcpy DtoD", 0, 9)) if one.get("pid") == 0])
+    assert found["kernel"]["text"].startswith(
+        "One kind of copy takes 100.0 % of the time of kernels and copies: Memcpy"
+    )
+    assert "operator" not in found
+    assert ("Which operator launched the kernels?", "No launches inside of operators are recorded.") in unanswered
+
+
+@pytest.mark.parametrize(("waited", "said"), [(30, True), (29.9, False)])
+def test_a_thread_that_waits(waited: float, said: bool, tmp_path: Path) -> None:
+    events = [event("conv", 1000, 70), event("cudaDeviceSynchronize", 1070, waited, cat="cuda_runtime")]
+    found, unanswered = summary_of(tmp_path, events)
+    assert ("wait" in found) is said
+    assert found["operation"]["numbers"]["name"] == "conv"
+    assert found["operation"]["text"].startswith("conv takes 100.0 % of the time of all operations: 70 µs of its own")
+    assert ("Did a device limit the run?", "No work of a device is recorded.") in unanswered
+    if said:
+        assert found["wait"]["numbers"]["thread_share"] == LIMITING
+        assert "waited 30.0 % of its recorded time in cudaDeviceSynchronize (30 µs)" in found["wait"]["text"]
+
+
+def in_steps(lengths: Sequence[float], name: str = "ProfilerStep#{}") -> Events:
+    events = []
+    for at, length in enumerate(lengths):
+        start = 1000 + 200 * at
+        events += [event(name.format(at), start, length, cat="user_annotation"), event("conv", start + 1, length - 10)]
+    return events
+
+
+def test_a_slow_step_and_what_made_it_slow(tmp_path: Path) -> None:
+    found, unanswered = summary_of(tmp_path, in_steps((100, 100, 125, 100, 100)))
+    slow = found["slow_step"]
+    assert (
+        slow["text"]
+        == "ProfilerStep#2 took 125 µs, 25 µs more than the median step (ProfilerStep#3): 25 µs of it conv."
+    )
+    assert slow["numbers"]["difference_ns"] == 25_000
+    assert "steps" not in found
+    assert not [question for question, _ in unanswered if "step" in question]
+    found, _ = summary_of(tmp_path, in_steps((100, 100, 124.9, 100, 100)))
+    assert "slow_step" not in found
+    assert found["steps"]["text"] == "5 steps took 100 µs each (median); the slowest one 125 µs."
+    found, _ = summary_of(tmp_path, in_steps((100, 200)))
+    assert not {"slow_step", "steps"} & found.keys(), "two steps have no median"
+
+
+def test_steps_of_one_name_are_counted(tmp_path: Path) -> None:
+    found, _ = summary_of(tmp_path, in_steps((100, 100, 100), "run"), "run")
+    assert found["steps"]["numbers"]["steps"] == 3
+    found, _ = summary_of(tmp_path, in_steps((100, 150, 100, 130, 100), "run"), "run")
+    assert (found["slow_step"]["numbers"]["span_ns"], found["slow_step"]["numbers"]["slower_by_ns"]) == (
+        150_000,
+        50_000,
+    )
+
+
+@pytest.mark.parametrize(("others", "said"), [(2, True), (4, False)])
+def test_a_rank_that_the_others_wait_for(others: int, said: bool, tmp_path: Path) -> None:
+    """Each rank comes last to one collective: with two it caused half of the waiting, with four a quarter."""
+    members = str(list(range(others)))
+    ranks = {
+        rank: [
+            collective(
+                number * MS + (400 * US if number == rank else 0),
+                (100 if number == rank else 500) * US,
+                number,
+                members,
+            )
+            for number in range(others)
+        ]
+        for rank in range(others)
+    }
+    sections = traceconv.report(write(tmp_path, ranks, others))
+    found = {row["id"]: row for row in sections[0].records()}
+    shares = [row["caused_share"] for row in next(one for one in sections if one.name == "ranks").records()]
+    assert shares == pytest.approx([1 / others] * others)
+    assert ("late_rank" in found) is said
+    if said:
+        assert (
+            "caused 50.0 % of the waiting in collectives: the others waited 400 µs for it."
+            in found["late_rank"]["text"]
+        )
+
+
+def test_without_launches_idle_time_has_no_cause(tmp_path: Path) -> None:
+    alone = [one for one in work(("gemm", 0, 60), ("gemm", 90, 100)) if one.get("pid") == 0 and one["ph"] == "X"]
+    _, unanswered = summary_of(tmp_path, alone)
+    assert ("Why was the device idle?", "No launches are recorded, so idle time has no cause.") in unanswered
+    early = [one for one in late((85, 88)) if one["name"] != "kernel 2"]
+    assert "Why was the device idle?" not in [question for question, _ in summary_of(tmp_path, early)[1]]
+
+
+def test_the_summary_is_of_all_whatever_is_chosen() -> None:
+    trace = traceconv.read(ROOT / "pytorch-kineto" / "cuda-graph" / "input.json")
+    plain, *_ = answers(trace, Aligned(), Questions())
+    for asked in (Questions(["summary"]), Questions(where="name~sum"), Questions(by=["category"], sort="count")):
+        found, *_ = answers(trace, Aligned(), asked)
+        assert found.rows == plain.rows
+    within, *_ = answers(trace, Aligned(), Questions(between="ProfilerStep#3"))
+    assert within.records()[0]["numbers"]["steps"] == 1
+
+
+def test_the_forms_of_a_summary(tmp_path: Path) -> None:
+    sections = traceconv.report([ROOT / "pytorch-kineto" / "cuda-graph" / "input.json"])
+    summary = sections[0]
+    assert summary.name == "summary"
+    assert 2 <= len(summary.rows) <= 8
+    sentences = [f"{row['text']} ({row['section']})" for row in summary.records()]
+    shown = text([summary], 0)
+    assert all(f"  {one}\n" in shown for one in sentences)
+    assert markdown([summary], 0).count("\n- ") == len(sentences) + len(summary.notes)
+    document = json.loads(as_json(sections, 0))
+    jsonschema.validate(document, SCHEMA)
+    assert document["summary"] == summary.records()
+    assert isinstance(document["summary"][0]["numbers"], dict)
+    names = {section.name for section in sections}
+    assert {row["section"] for row in summary.records()} <= names
+    assert summary.to_pandas()["text"].tolist() == [row["text"] for row in summary.records()]
+
+
+@pytest.mark.parametrize("case", sorted(path.parent.name for path in (ROOT / "pytorch-kineto").glob("*/input.json")))
+def test_sentences_of_recordings_repeat_numbers_of_their_tables(case: str) -> None:
+    sections = traceconv.report([ROOT / "pytorch-kineto" / case / "input.json"])
+    tables: dict[str, Section] = {section.name: section for section in sections}
+    for row in tables["summary"].records():
+        assert row["section"] in tables
+        assert tables[row["section"]].rows, row["id"]
+        assert row["text"].endswith(".")
+        numbers = row["numbers"]
+        if row["id"] == "kernel":
+            assert any(numbers.items() <= of_kernel.items() for of_kernel in tables["kernels"].records())
+        elif row["id"] in ("operator", "operation"):
+            same = {key: value for key, value in numbers.items() if key != "of"}
+            assert any(same.items() <= of_name.items() for of_name in tables["operations"].records())
+        elif row["id"] == "limit":
+            assert numbers["busy_ns"] + numbers["idle_ns"] == numbers["window_ns"]

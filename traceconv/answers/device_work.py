@@ -1,0 +1,290 @@
+"""The work of devices: what kind it is, which call launched it, and which operator that call was in."""
+
+from __future__ import annotations
+
+import re
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+from msgspec import Struct
+
+from traceconv.answers.attribution import NONE, grouped, launches, work_of
+from traceconv.answers.section import Cell, Column, Section, Unit, rounded
+from traceconv.answers.slice_tables import NO_PARENT, Rows, SliceTable
+from traceconv.answers.steps import is_span, is_step
+from traceconv.io.shown import quantity
+from traceconv.model.columns import I64
+from traceconv.model.diagnostics import SLICES
+from traceconv.model.track_table import NO_TRACK, Track, TrackKind
+
+if TYPE_CHECKING:
+    from traceconv.model.marks import FormatMarks
+
+COMPUTATION, COMMUNICATION, COPY = "computation", "communication", "copy"
+_KINDS = (COMPUTATION, COMMUNICATION, COPY)
+
+
+class Work(Struct, frozen=True, dict=True):
+    """The work of all devices whose duration was recorded, one value for each slice.
+
+    Attributes:
+        rows: the slices, in ascending order.
+        is_copy, is_communication: their kind; others are computation.
+        tells_copies, tells_communication: whether their format tells such work apart.
+        launch: the row of the call that launched each, NONE if not recorded.
+        notes: what of the devices is not counted.
+        untimed: a note on work whose duration was not recorded; empty if there is none.
+    """
+
+    rows: Rows
+    is_copy: npt.NDArray[np.bool_]
+    is_communication: npt.NDArray[np.bool_]
+    tells_copies: npt.NDArray[np.bool_]
+    tells_communication: npt.NDArray[np.bool_]
+    launch: I64
+    notes: list[str]
+    untimed: list[str]
+
+    @cached_property
+    def kind(self) -> npt.NDArray[np.intp]:
+        """Return the kind of each: 0 for computation, 1 for communication, 2 for a copy."""
+        return np.where(self.is_communication, 1, np.where(self.is_copy, 2, 0))
+
+
+class Device(Struct, frozen=True):
+    """A device with work.
+
+    Attributes:
+        title: its name for people.
+        path: the path of its track.
+        source: the name of its input.
+        work: which work is its own, as positions in `Work`, ascending.
+        queues: these positions by the main track of each queue.
+    """
+
+    title: str
+    path: str
+    source: str
+    work: Rows
+    queues: dict[int, Rows]
+
+
+def work(table: SliceTable) -> Work:
+    """Return the device work that the formats of the inputs declare; the result is shared."""
+    found: Work = table.once(_work)
+    return found
+
+
+def devices(table: SliceTable) -> list[Device]:
+    """Return the devices with work, in the order of their tracks; the result is shared."""
+    found: list[Device] = table.once(_devices)
+    return found
+
+
+def operators(table: SliceTable) -> I64:
+    """Return the operator that launched each slice of device work: a row of the slices, NONE without one; shared.
+
+    It is the innermost slice around the launch call in the categories that the format declares as operators; if it
+    declares none, the innermost slice that is itself no launch call, step, span or wait. Without such a slice, as for
+    graphs, it is the call itself.
+    """
+    found: I64 = table.once(_operators)
+    return found
+
+
+def first_above(table: SliceTable, rows: I64, accepted: npt.NDArray[np.bool_]) -> I64:
+    """Return the innermost accepted slice around each slice, which may be the slice itself; NONE without one.
+
+    Args:
+        table: the slices.
+        rows: slices; NONE stays NONE.
+        accepted: a mask of all slices.
+    """
+    parent = table.nesting.parent
+    found = np.full(len(rows), NONE, np.int64)
+    left = np.flatnonzero(rows != NONE)
+    at = rows[left]
+    while len(left):
+        hits = accepted[at]
+        found[left[hits]] = at[hits]
+        left, at = left[~hits], parent[at[~hits]].astype(np.int64)
+        inside = at != NO_PARENT
+        left, at = left[inside], at[inside]
+    return found
+
+
+def sums_by(codes: npt.NDArray[Any], values: I64, count: int) -> I64:
+    """Return the exact sum of the values of each of `count` codes."""
+    sums = np.zeros(count, np.int64)
+    np.add.at(sums, codes, values)
+    return sums
+
+
+def _work(table: SliceTable) -> Work:
+    trace = table.trace
+    slices = trace.slices
+    is_work = np.zeros(len(slices.ts), bool)
+    copies, communication, tells_copies, tells_communication = (is_work.copy() for _ in range(4))
+    for number, info in enumerate(trace.sources):
+        of_input = work_of(table, number)
+        if not len(of_input):
+            continue
+        is_work[of_input] = True
+        by_id, by_track = info.marks.launches, info.marks.devices
+        in_categories = table.of_categories(by_id.work if by_id is not None else (), of_input)
+        if by_id is not None:
+            copies[of_input] |= table.of_categories(by_id.copies_work, of_input)
+            tells_copies[of_input] |= in_categories & bool(by_id.copies_work)
+        if by_track is not None and by_track.copies:
+            copies[of_input] |= table.naming(by_track.copies, of_input)
+            tells_copies[of_input] |= ~in_categories
+        for marks, of_marks in ((by_id, in_categories), (by_track, ~in_categories)):
+            if marks is not None and marks.communication:
+                communication[of_input] |= table.naming(marks.communication, of_input)
+                tells_communication[of_input] |= of_marks
+    rows = np.flatnonzero(is_work)
+    untimed = table.untimed_notes(rows[table.in_window(slices.ts[rows])])
+    rows = rows[table.timed[rows]]
+    return Work(
+        rows,
+        copies[rows],
+        communication[rows],
+        tells_copies[rows],
+        tells_communication[rows],
+        launches(table)[rows],
+        _undivided(table),
+        untimed,
+    )
+
+
+def _undivided(table: SliceTable) -> list[str]:
+    """Return a note for each category of slices on devices in which work and waits are not told apart."""
+    found: dict[str, int] = {}
+    for number, info in enumerate(table.trace.sources):
+        categories = info.marks.launches.undivided if info.marks.launches is not None else ()
+        rows = table.rows_of(number) if categories else np.empty(0, np.intp)
+        rows = rows[table.in_window(table.trace.slices.ts[rows])]
+        for category in categories:
+            found[category] = found.get(category, 0) + int(np.sum(table.of_categories((category,), rows)))
+    return [
+        f"not counted: {quantity(count, SLICES)} of devices in the category {category}, where work and waits are not "
+        "told apart"
+        for category, count in found.items()
+        if count
+    ]
+
+
+def _devices(table: SliceTable) -> list[Device]:
+    queue = table.row_of_track[table.trace.slices.track[work(table).rows]]
+    queues_of: dict[int, dict[int, Rows]] = {}
+    for track, positions in grouped(queue):
+        queues_of.setdefault(_device_of(table, track), {})[track] = positions
+    found = []
+    for track, queues in sorted(queues_of.items()):
+        path = table.device_path(track)
+        positions = np.sort(np.concatenate(list(queues.values())))
+        found.append(Device(table.title(track, path), path, table.input_of(track), positions, queues))
+    return found
+
+
+def _device_of(table: SliceTable, queue: int) -> int:
+    """Return the track of the device of a queue.
+
+    It is the innermost one from which on the path of the queue is that of a device, as its format declares. Without
+    one, it is the outermost track that is not a process of the system: a device can be drawn as one.
+    """
+    tracks = table.trace.tracks
+    marks, path = table.trace.sources[tracks[queue].source].marks.devices, table.path(queue)
+    parent, is_work = tracks[queue].parent, re.compile(marks.queues).fullmatch if marks else None
+    while parent != NO_TRACK and not _is_of_system(tracks[parent]):
+        if is_work and is_work(path.removeprefix(table.path(parent)).removeprefix(" / ")):
+            break
+        queue, parent = parent, tracks[parent].parent
+    return queue
+
+
+def _is_of_system(track: Track) -> bool:
+    return track.kind is TrackKind.PROCESS and (track.pid is not None or track.stated.without_pid)
+
+
+def _operators(table: SliceTable) -> I64:
+    accepted = np.zeros(len(table.trace.slices.ts), bool)
+    for number, info in enumerate(table.trace.sources):
+        rows = table.rows_of(number)
+        accepted[rows] = _accepted(table, info.marks, rows)
+    is_none = is_step(table) | is_span(table) | table.is_wait
+    is_none[work(table).rows] = True
+    launch = work(table).launch
+    found = first_above(table, launch, accepted & ~is_none)
+    return np.where((found == NONE) & ~is_none[launch], launch, found)
+
+
+def _accepted(table: SliceTable, marks: FormatMarks, rows: Rows) -> npt.NDArray[np.bool_]:
+    """Return which slices of an input are operators."""
+    if marks.operators:
+        return table.of_categories(marks.operators, rows)
+    return ~table.of_categories((*(marks.launches.calls if marks.launches else ()), *marks.asides), rows)
+
+
+# -- The section `kernels`: the time of device work by name ----------------------------------------------------------
+
+_KERNELS = (
+    Column("name", "name", Unit.TEXT),
+    Column("kind", "kind", Unit.TEXT),
+    Column("count", "count", Unit.COUNT),
+    Column("total_ns", "total", Unit.NS),
+    Column("kernel_share", "of kernels", Unit.SHARE),
+    Column("mean_ns", "mean", Unit.NS),
+    Column("p50_ns", "p50", Unit.NS, spare=True),
+    Column("max_ns", "max", Unit.NS),
+    Column("operator", "operator", Unit.TEXT, below=True),
+)
+
+
+def kernels(table: SliceTable) -> Section:
+    """Return a row for each name and kind of device work, the largest sum of durations first.
+
+    The shares are of the sum over all of these rows. `operator` launched the most of the row. Work counts that starts
+    in the window of the table.
+    """
+    section = Section("kernels", _KERNELS)
+    found = work(table)
+    slices, strings = table.trace.slices, table.trace.strings
+    some = np.flatnonzero(table.in_window(slices.ts[found.rows]))
+    if not len(some):
+        section.notes += found.notes + (found.untimed or ["no work of a device is recorded"])
+        return section
+    rows, operator = found.rows[some], operators(table)[some]
+    codes = slices.name[rows].astype(np.int64) * len(_KINDS) + found.kind[some]
+    whole = int(np.sum(slices.dur[rows]))
+    for code, positions in grouped(codes):
+        durations = np.sort(slices.dur[rows[positions]])
+        total, count = int(np.sum(durations)), len(durations)
+        section.rows.append(
+            (
+                strings[code // len(_KINDS)],
+                _KINDS[code % len(_KINDS)],
+                count,
+                total,
+                total / whole if whole else None,
+                rounded(total, count),
+                int(durations[(count - 1) // 2]),
+                int(durations[-1]),
+                _most(table, operator[positions], slices.dur[rows[positions]]),
+            )
+        )
+    section.rows.sort(key=lambda row: (-int(row[section.place("total_ns")] or 0), str(row[0])))
+    section.notes += found.notes + found.untimed
+    section.legend.append("of kernels: of the sum of the durations of all rows; operator: what launched the most of it")
+    return section
+
+
+def _most(table: SliceTable, operator: I64, durations: I64) -> Cell:
+    """Return the name of the operator of the most time, "" if none is known."""
+    known = operator != NONE
+    names, codes = np.unique(table.trace.slices.name[operator[known]], return_inverse=True)
+    if not len(names):
+        return ""
+    return table.trace.strings[int(names[int(np.argmax(sums_by(codes.reshape(-1), durations[known], len(names))))])]

@@ -1,0 +1,182 @@
+"""The table `late_causes`: what the rank that came last to collectives ran longer than the other ranks before them."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import numpy as np
+from msgspec import Struct
+
+from traceconv.answers.attribution import NONE, grouped, timelines
+from traceconv.answers.device_time import NOTHING_RAN, run_parts
+from traceconv.answers.device_work import sums_by, work
+from traceconv.answers.section import Column, Section, Unit, rounded
+from traceconv.answers.slice_tables import Rows, SliceTable, union
+from traceconv.answers.steps import is_span, is_step
+from traceconv.model.columns import I64
+from traceconv.model.marks import COMMUNICATION
+from traceconv.model.trace_inputs import inputs_of
+
+if TYPE_CHECKING:
+    from traceconv.answers.rank_waits import Waits
+
+_LATE = (
+    Column("rank", "rank", Unit.COUNT),
+    Column("name", "ran longer than the others", Unit.TEXT),
+    Column("kind", "kind", Unit.TEXT),
+    Column("extra_ns", "longer by", Unit.NS),
+    Column("time_ns", "time", Unit.NS),
+    Column("others_ns", "others", Unit.NS),
+    Column("collectives", "before collectives", Unit.COUNT, detail=True),
+)
+
+
+class _Before(Struct, frozen=True):
+    """The times of ranks between two collectives: from the end of a record to the start of the next one.
+
+    Attributes:
+        collective: the number of the later collective of each.
+        rank, starts, ends: the rank and the time of each, ns on the clock of the trace.
+        inputs: the number of the input of the later record of each.
+        is_late: whether the rank came last to the later collective.
+    """
+
+    collective: I64
+    rank: I64
+    starts: I64
+    ends: I64
+    inputs: I64
+    is_late: I64
+
+
+def late_causes(table: SliceTable, waited: Waits, unknown: Sequence[str]) -> Section:
+    """Return a row for each late rank and name: how much longer it ran than in the mean of the others.
+
+    A collective counts if it is known which rank came last, and if the same ranks met in one before it: what they ran
+    since then is compared. Of a rank with a device this is the work of the device, and while it was idle the slices of
+    the thread that launched the most; of others the slices of the thread that ran the longest. The differences of a
+    rank add up to how much longer it took from one collective to the next.
+
+    Args:
+        table: the slices.
+        waited: the collectives.
+        unknown: why the last rank of each is not known; "" where it is.
+    """
+    section = Section("late_causes", _LATE)
+    before = _before(waited, unknown)
+    if before is None:
+        return section
+    trace, slices = table.trace, table.trace.slices
+    is_work = np.zeros(len(slices.ts), bool)
+    is_work[work(table).rows] = True
+    line_of_track = _lines(table, is_work)
+    candidates = table.recorded[table.timed[table.recorded] & (line_of_track[slices.track[table.recorded]] != NONE)]
+    candidates = candidates[~(is_step(table) | is_span(table))[candidates] & (slices.dur[candidates] > 0)]
+    compared = union(before.starts, before.ends)
+    meets = np.searchsorted(compared.ends, slices.ts[candidates], "right") < np.searchsorted(
+        compared.starts, table.ends(candidates)
+    )
+    rows = candidates[meets]
+    present = np.unique(line_of_track[slices.track[rows]])
+    ran = timelines(slices, rows, np.where(np.isin(line_of_track, present), line_of_track, NONE), is_work)
+    number_of_line = np.full(len(trace.sources) + 1, NONE, np.int64)
+    number_of_line[present] = np.arange(len(present))
+    interval, row, length = run_parts(ran, number_of_line[before.inputs], before.starts, before.ends)
+    names = [*trace.strings, NOTHING_RAN]
+    name = np.where(row == NONE, len(names) - 1, slices.name[row])
+    kind = np.where(row == NONE, 0, np.where(is_work[row], 2, np.where(table.is_wait[row], 3, 1)))
+    exchanges = table.naming(_EXCHANGES)
+    kind = np.where((row != NONE) & exchanges[row], 4, kind)
+    _add_rows(section, before, interval, name * len(_KINDS) + kind, length, names)
+    if section.rows:
+        section.legend.append(
+            "since the collective before those to which the rank came last; others: the mean of the other ranks"
+        )
+    return section
+
+
+_KINDS = ("", "host", "device", "wait", "communication")
+#: Found in the names of slices that wait for other ranks, besides kernels: PyTorch's c10d, gloo, MPI and NCCL.
+_EXCHANGES = rf"{COMMUNICATION}|^(?:c10d::|gloo:|mpi:|record_param_comms|ProcessGroup)"
+
+
+def _before(waited: Waits, unknown: Sequence[str]) -> _Before | None:
+    """Return the times before the collectives whose last rank is known; None without any."""
+    records = waited.records
+    edges = np.append(waited.first, len(records.number)).tolist()
+    of_ranks: defaultdict[tuple[int, ...], list[tuple[int, int, int]]] = defaultdict(list)
+    for number, (low, high) in enumerate(pairwise(edges)):
+        order = low + np.argsort(records.rank[low:high], kind="stable")
+        of_ranks[tuple(records.rank[order].tolist())].append((int(np.min(records.start[low:high])), low, number))
+    columns: list[tuple[I64, I64, I64, I64, I64, I64]] = []
+    for ranks, collectives in of_ranks.items():
+        for (_, low, _), (_, next_low, number) in pairwise(sorted(collectives)):
+            if unknown[number]:
+                continue
+            earlier = low + np.argsort(records.rank[low : low + len(ranks)], kind="stable")
+            later = next_low + np.argsort(records.rank[next_low : next_low + len(ranks)], kind="stable")
+            starts = records.end[earlier]
+            ends = np.maximum(records.start[later], starts)
+            is_late = (later == waited.last[number]).astype(np.int64)
+            columns.append(
+                (np.full(len(ranks), number), records.rank[later], starts, ends, records.input[later], is_late)
+            )
+    if not columns:
+        return None
+    return _Before(*(np.concatenate(column).astype(np.int64) for column in zip(*columns, strict=True)))
+
+
+def _lines(table: SliceTable, is_work: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> I64:
+    """Return the number of the input whose rank each track tells about, NONE for tracks that do not.
+
+    Of each input they are the queues of its device, and the thread that launched the most, or else ran the longest.
+    """
+    trace, slices = table.trace, table.trace.slices
+    inputs = inputs_of(trace, "slices")
+    line_of_track = np.full(len(trace.tracks), NONE, np.int64)
+    found = work(table)
+    launch = found.launch[found.launch != NONE]
+    host = np.flatnonzero(~is_work & table.timed)
+    for number in range(len(trace.sources)):
+        queues = np.unique(slices.track[found.rows[inputs[found.rows] == number]])
+        line_of_track[queues] = number
+        launching = slices.track[launch[inputs[launch] == number]]
+        if len(launching):
+            tracks, counts = np.unique(table.row_of_track[launching], return_counts=True)
+        else:
+            of_input: Rows = host[inputs[host] == number]
+            tracks, group = np.unique(table.row_of_track[slices.track[of_input]], return_inverse=True)
+            counts = sums_by(group.reshape(-1), table.nesting.self_ns[of_input], len(tracks))
+        if len(tracks):
+            thread = tracks[int(np.argmax(counts))]
+            line_of_track[np.flatnonzero(table.row_of_track == thread)] = number
+    return line_of_track
+
+
+def _add_rows(section: Section, before: _Before, interval: I64, code: I64, length: I64, names: Sequence[str]) -> None:
+    """Add a row for each rank that came last, and each name that it ran longer or shorter than the others."""
+    late_rank = np.full(int(np.max(before.collective)) + 1, NONE, np.int64)
+    late = before.is_late == 1
+    late_rank[before.collective[late]] = before.rank[late]
+    blamed = late_rank[before.collective]
+    found: list[list[tuple[int, str, str, int, int, int, int]]] = []
+    for rank, members in grouped(blamed):
+        others = int(np.sum(~late[members])) // max(int(np.sum(late[members])), 1)
+        some = np.isin(interval, members)
+        times: defaultdict[int, list[int]] = defaultdict(lambda: [0, 0])
+        for number, key, amount in zip(
+            interval[some].tolist(), code[some].tolist(), length[some].tolist(), strict=True
+        ):
+            times[key][0 if late[number] else 1] += amount
+        collectives = len(np.unique(before.collective[members]))
+        rows: list[tuple[int, str, str, int, int, int, int]] = []
+        for key, (time, of_others) in times.items():
+            mean = rounded(of_others, others) if others else 0
+            name, kind = names[key // len(_KINDS)], _KINDS[key % len(_KINDS)]
+            rows.append((rank, name, kind, time - mean, time, mean, collectives))
+        found.append(sorted(rows, key=lambda row: (-row[3], row[1])))
+    for rows in sorted(found, key=lambda rows: -sum(row[3] for row in rows)):
+        section.rows += rows

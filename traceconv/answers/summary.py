@@ -1,0 +1,357 @@
+"""The sections `summary` and `unanswered`: what limited the run, in sentences with numbers, and what cannot be told.
+
+Each rule makes one sentence of the tables, and names the table. `docs/answers.md` has the rules and their thresholds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from traceconv.answers.device_time import NOTHING_RAN
+from traceconv.answers.device_work import COMMUNICATION, COMPUTATION, COPY
+from traceconv.answers.operations import NO_OPERATOR
+from traceconv.answers.section import Cell, Column, Section, Unit, shown_cell
+from traceconv.io.shown import Counted, quantity
+from traceconv.model.diagnostics import CALLS
+from traceconv.model.numbers import format_short
+
+_COLUMNS = (
+    Column("id", "finding", Unit.TEXT),
+    Column("text", "text", Unit.TEXT, whole=True),
+    Column("section", "section", Unit.TEXT),
+    Column("numbers", "numbers", Unit.OBJECT, detail=True),
+)
+_UNANSWERED = (Column("question", "question", Unit.TEXT), Column("why", "why", Unit.TEXT, whole=True))
+#: Idle time, exposed communication, or exposed copies limit a device if they take this share of the window. Below it, a
+#: device that never waited would gain less than what faster kernels give.
+LIMITING = 0.3
+#: Input data limits the run if loaders ran in this share of the time in which the host was late.
+_MOST_OF = 0.5
+_LONGEST_NAME = 80
+STEPS = Counted("step", "steps")
+_ONE_OF = {COMPUTATION: "One kernel", COMMUNICATION: "One kernel of communication", COPY: "One kind of copy"}
+#: How the causes of idle time are said.
+_CAUSES = {
+    "host_late": "nothing was launched",
+    "launch_call": "launch calls ran",
+    "dispatch": "launched work was picked up",
+    "device_wait": "launched work waited",
+    "unknown": "the cause is not known",
+}
+
+Row = dict[str, Any]
+Numbers = dict[str, Any]
+
+
+class Finding(Struct, frozen=True):
+    """A sentence of the summary: its id, the text, the table that it is made of, and the numbers in it."""
+
+    id: str
+    text: str
+    section: str
+    numbers: Numbers
+
+
+class Tables:
+    """The rows of the tables that the rules read, by the name of the table; empty where a table has none."""
+
+    def __init__(self, sections: Mapping[str, Section]) -> None:
+        self._sections = sections
+
+    def notes(self, name: str) -> list[str]:
+        """Return the notes of a table."""
+        section = self._sections.get(name)
+        return section.notes if section is not None else []
+
+    def rows(self, name: str) -> list[Row]:
+        """Return the rows of a table as dicts."""
+        section = self._sections.get(name)
+        return section.records() if section is not None else []
+
+
+def summary(sections: Sequence[Section]) -> list[Section]:
+    """Return the tables `summary` and `unanswered` of the other tables of a report, which count the same slices."""
+    tables = Tables({section.name: section for section in sections})
+    found, unanswered = Section("summary", _COLUMNS), Section("unanswered", _UNANSWERED)
+    for rule in _RULES:
+        for finding in rule(tables):
+            numbers = msgspec.json.encode(finding.numbers).decode()
+            found.rows.append((finding.id, finding.text, finding.section, numbers))
+    for question in _QUESTIONS:
+        unanswered.rows += list(question(tables))
+    found.sentences = [f"{row[1]} ({row[2]})" for row in found.rows]
+    unanswered.sentences = [f"{row[0]} {row[1]}" for row in unanswered.rows]
+    return [found, unanswered]
+
+
+def _sentence(notes: Sequence[str]) -> str:
+    """Return notes as a sentence."""
+    text = "; ".join(notes)
+    return f"{text[:1].upper()}{text[1:]}."
+
+
+def _percent(part: float, whole: float) -> str:
+    return shown_cell(part / whole if whole else 0.0, Unit.SHARE)
+
+
+def _short(name: Cell) -> str:
+    """Return a name for a sentence, on one line."""
+    return shown_cell(str(name) or "(no name)", Unit.TEXT, _LONGEST_NAME)
+
+
+def _devices(tables: Tables) -> list[Row]:
+    """Return the rows of whole devices with a window."""
+    return [row for row in tables.rows("device") if not row["queue"] and row["window_ns"]]
+
+
+def _sum(rows: Sequence[Row], key: str) -> int:
+    return sum(row[key] or 0 for row in rows)
+
+
+def _limit(tables: Tables) -> Iterator[Finding]:
+    """Tell what limited the devices: idle time, exposed communication or copies from LIMITING on, else computation."""
+    devices = _devices(tables)
+    if not devices:
+        return
+    parts = [row for row in tables.rows("step_parts") if row["compute_ns"] is not None]
+    rows, section = (parts, "step_parts") if parts else (devices, "device")
+    names = list(dict.fromkeys(row["device"] for row in rows))
+    window = _sum(rows, "span_ns" if parts else "window_ns")
+    idle, compute = _sum(rows, "idle_ns"), _sum(rows, "compute_ns")
+    communication, copies, busy = _sum(rows, "exposed_comm_ns"), _sum(rows, "exposed_copy_ns"), window - idle
+    largest, limit = max((idle, "idle"), (communication, "communication"), (copies, "copies"))
+    causes = {cause: _sum(rows, f"{cause}_ns") for cause in _CAUSES}
+    by_host = causes["host_late"] + causes["launch_call"]
+    cause = max((by_host, "host"), *((causes[name], name) for name in ("dispatch", "device_wait", "unknown")))[1]
+    numbers: Numbers = {
+        "window_ns": window,
+        "busy_ns": busy,
+        "compute_ns": compute,
+        "exposed_comm_ns": communication,
+        "exposed_copy_ns": copies,
+        "idle_ns": idle,
+        "idle_cause": cause if idle else None,
+        "idle_cause_ns": causes.get(cause, by_host),
+        "devices": len(names),
+        "steps": len({(row["input"], row["track"], row["start_ns"]) for row in parts}),
+    }
+    name = names[0] if len(names) == 1 else f"the {len(names)} devices"
+    were = "was" if len(names) == 1 else "were"
+    in_all = "in all, " if len(names) > 1 else ""
+    steps = f" ({in_all}{quantity(numbers['steps'], STEPS)})" if parts else " (in all)" if in_all else ""
+    of_window = f"{format_short(window)}{steps}"
+    whys = ("host_late", "launch_call") if cause == "host" else (cause,)
+    why = ", ".join(f"{_percent(causes[name], window)} {_CAUSES[name]}" for name in whys if causes[name])
+    if largest < LIMITING * window and largest <= compute:
+        numbers["limit"] = "computation"
+        rest = f"; {_percent(idle, window)} idle ({why})" if idle else ""
+        exposed = f"; {_percent(communication, window)} communication that nothing hid" if communication else ""
+        text = (
+            f"Work on the device limited the run: {name} {were} busy {_percent(busy, window)} of {of_window}"
+            f"{exposed}{rest}."
+        )
+    elif limit == "idle":
+        ran = _late_host(tables)
+        loads = ran is not None and cause == "host" and ran["share"] >= _MOST_OF
+        numbers["limit"] = "input data" if loads else cause
+        if ran is not None and cause == "host":
+            numbers |= {"host_ran": ran["name"], "host_ran_ns": ran["time_ns"], "host_late_ns": ran["whole_ns"]}
+        heads = {"input data": "Input data", "host": "The host", "dispatch": "Starting launched work"}
+        head = heads.get(numbers["limit"], "Idle time")
+        during = _during(ran) if ran is not None and cause == "host" else ""
+        text = f"{head} limited the run: {name} {were} idle {_percent(idle, window)} of {of_window}; {why}{during}."
+    else:
+        numbers["limit"] = limit
+        head, amount = ("Communication", communication) if limit == "communication" else ("Copies", copies)
+        text = (
+            f"{head} limited the run: for {_percent(amount, window)} of {of_window}, {name} did nothing else; "
+            f"{_percent(compute, window)} computation, {_percent(idle, window)} idle."
+        )
+    yield Finding("limit", text, section, numbers)
+
+
+def _during(ran: Row) -> str:
+    """Return what late hosts ran, for a sentence."""
+    did = "no slice was recorded" if ran["name"] == NOTHING_RAN else f"{_short(ran['name'])} ran"
+    return f"; {_percent(ran['time_ns'], ran['whole_ns'])} of the time without a launch, {did}"
+
+
+def _late_host(tables: Tables) -> Row | None:
+    """Return what late hosts ran the longest, with the time of all loaders of input data."""
+    rows = tables.rows("host_late")
+    if not rows:
+        return None
+    times: dict[str, int] = {}
+    for row in rows:
+        times[row["name"]] = times.get(row["name"], 0) + row["time_ns"]
+    name, whole = max(times, key=lambda ran: times[ran]), _sum(rows, "time_ns")
+    return {"name": name, "time_ns": times[name], "whole_ns": whole, "share": _sum(rows, "input_data_ns") / whole}
+
+
+def _kernel(tables: Tables) -> Iterator[Finding]:
+    rows = [row for row in tables.rows("kernels") if row["kernel_share"] is not None]
+    if rows:
+        row = rows[0]
+        by = f", the largest part from {_short(row['operator'])}" if row["operator"] else ""
+        calls = quantity(row["count"], CALLS)
+        text = (
+            f"{_ONE_OF[row['kind']]} takes {shown_cell(row['kernel_share'], Unit.SHARE)} of the time of kernels and "
+            f"copies: {_short(row['name'])} ({calls}, {format_short(row['total_ns'])}{by})."
+        )
+        keys = ("name", "kind", "count", "total_ns", "kernel_share", "operator")
+        yield Finding("kernel", text, "kernels", {key: row[key] for key in keys})
+
+
+def _operator(tables: Tables) -> Iterator[Finding]:
+    rows = tables.rows("operations")
+    of_devices = [row for row in rows if row.get("device_ns") and row["name"] != NO_OPERATOR] if _named(rows) else []
+    if of_devices:
+        row = max(of_devices, key=lambda each: each["device_ns"])
+        text = (
+            f"{_short(row['name'])} launched the most device time: {format_short(row['device_ns'])}, "
+            f"{shown_cell(row['device_share'], Unit.SHARE)} of that of all kernels and copies "
+            f"({row['kernels']} of them)."
+        )
+        keys = ("name", "device_ns", "device_share", "kernels")
+        yield Finding("operator", text, "operations", {key: row[key] for key in keys})
+    elif not _devices(tables) and _named(rows) and any(row["self_ns"] for row in rows):
+        row = max(rows, key=lambda each: (each["step_share"] or 0, each["self_ns"] or 0))
+        whole, share, of_what = _denominator(row)
+        text = (
+            f"{_short(row['name'])} takes {shown_cell(share, Unit.SHARE)} of {of_what}: {format_short(row['self_ns'])} "
+            f"of its own in {quantity(row['count'], CALLS)}."
+        )
+        numbers = {key: row[key] for key in ("name", "count", "self_ns", "host_share", "step_share")}
+        yield Finding("operation", text, "operations", numbers | {"of": whole})
+
+
+def _named(rows: Sequence[Row]) -> bool:
+    return bool(rows) and "name" in rows[0]
+
+
+def _denominator(row: Row) -> tuple[str, float, str]:
+    """Return the share of an operation: of steps if it ran in steps, else of all operations."""
+    if row.get("step_share"):
+        return "steps", row["step_share"], "the time of steps"
+    return "host", row["host_share"] or 0.0, "the time of all operations"
+
+
+def _waiting(tables: Tables) -> Iterator[Finding]:
+    """Tell which wait took the longest, where no device was recorded."""
+    rows = tables.rows("waits")
+    if rows and not _devices(tables):
+        row = max(rows, key=lambda each: each["self_ns"])
+        if row["thread_share"] is not None and row["thread_share"] >= LIMITING:
+            text = (
+                f"{_short(row['thread'])} waited {shown_cell(row['thread_share'], Unit.SHARE)} of its recorded time in "
+                f"{_short(row['name'])} ({format_short(row['self_ns'])})."
+            )
+            yield Finding(
+                "wait", text, "waits", {key: row[key] for key in ("name", "thread", "self_ns", "thread_share")}
+            )
+
+
+def _slow_step(tables: Tables) -> Iterator[Finding]:
+    """Tell which step was the slowest, and what of it was longer than in the median step."""
+    differences = tables.rows("step_differences")
+    parts = tables.rows("step_parts")
+    times = {(row["input"], row["track"], row["start_ns"]): row["span_ns"] for row in parts}
+    if not differences:
+        if len(times) >= 3:
+            spans = sorted(times.values())
+            middle, longest = spans[(len(spans) - 1) // 2], spans[-1]
+            durations = f"{format_short(middle)} each (median); the slowest one {format_short(longest)}"
+            text = f"{len(times)} steps took {durations}."
+            yield Finding("steps", text, "step_parts", {"steps": len(times), "p50_ns": middle, "max_ns": longest})
+        return
+    first = differences[0]
+    of_step = [row for row in differences if all(row[key] == first[key] for key in ("input", "track", "start_ns"))]
+    whole = sum(row["difference_ns"] for row in of_step)
+    most = max(of_step, key=lambda row: row["difference_ns"])
+    span = sum(row["time_ns"] for row in of_step)
+    text = (
+        f"{_short(first['step'])} took {format_short(span)}, {format_short(whole)} more than the median step "
+        f"({_short(first['usual_step'])}): {format_short(most['difference_ns'])} of it {_short(most['name'])}."
+    )
+    numbers = {
+        "step": first["step"],
+        "usual_step": first["usual_step"],
+        "span_ns": span,
+        "slower_by_ns": whole,
+        "name": most["name"],
+        "difference_ns": most["difference_ns"],
+    }
+    yield Finding("slow_step", text, "step_differences", numbers)
+
+
+def _ranks(tables: Tables) -> Iterator[Finding]:
+    """Tell which rank the others waited for the longest, if that is known for most of the waits."""
+    rows = [row for row in tables.rows("ranks") if row["caused_ns"]]
+    if rows:
+        row = max(rows, key=lambda each: each["caused_ns"])
+        if row["caused_share"] is not None and row["caused_share"] >= LIMITING:
+            numbers = {key: row[key] for key in ("rank", "caused_ns", "caused_share")}
+            text = (
+                f"Rank {row['rank']} caused {shown_cell(row['caused_share'], Unit.SHARE)} of the waiting in "
+                f"collectives: the others waited {format_short(row['caused_ns'])} for it."
+            )
+            causes = [
+                cause
+                for cause in tables.rows("late_causes")
+                if cause["rank"] == row["rank"] and cause["kind"] != COMMUNICATION
+            ]
+            if causes and causes[0]["extra_ns"] > 0:
+                cause = causes[0]
+                numbers |= {"name": cause["name"], "extra_ns": cause["extra_ns"]}
+                did = "had nothing recorded" if cause["name"] == NOTHING_RAN else f"ran {_short(cause['name'])}"
+                text += f" Since the collective before, it {did} {format_short(cause['extra_ns'])} longer than they."
+            yield Finding("late_rank", text, "ranks", numbers)
+
+
+_RULES: tuple[Callable[[Tables], Iterator[Finding]], ...] = (
+    _limit,
+    _kernel,
+    _operator,
+    _waiting,
+    _slow_step,
+    _ranks,
+)
+
+
+def _idle_without_cause(tables: Tables) -> Iterator[tuple[Cell, ...]]:
+    rows = _devices(tables)
+    unknown, idle = _sum(rows, "unknown_ns"), _sum(rows, "idle_ns")
+    if unknown and not any(row["host_late_ns"] is not None for row in rows):
+        yield "Why was the device idle?", "No launches are recorded, so idle time has no cause."
+    elif unknown > idle // 2:
+        yield (
+            "Why was the device idle?",
+            f"The launch behind {_percent(unknown, idle)} of the idle time is not recorded.",
+        )
+
+
+def _no_device(tables: Tables) -> Iterator[tuple[Cell, ...]]:
+    if not _devices(tables) and tables.rows("operations"):
+        yield "Did a device limit the run?", _sentence(tables.notes("device"))
+
+
+def _no_steps(tables: Tables) -> Iterator[tuple[Cell, ...]]:
+    if not tables.rows("steps") and (tables.rows("operations") or tables.rows("kernels")):
+        yield "Which step was slow?", "No input marks steps; --step-name names them."
+
+
+def _no_operators(tables: Tables) -> Iterator[tuple[Cell, ...]]:
+    if tables.rows("kernels") and not any(row["operator"] for row in tables.rows("kernels")):
+        yield "Which operator launched the kernels?", "No launches inside of operators are recorded."
+
+
+_QUESTIONS: tuple[Callable[[Tables], Iterator[tuple[Cell, ...]]], ...] = (
+    _idle_without_cause,
+    _no_device,
+    _no_steps,
+    _no_operators,
+)
