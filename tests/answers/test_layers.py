@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import random
 import re
 import sys
@@ -33,7 +34,7 @@ from traceconv.answers.layer_sums import Kind
 from traceconv.answers.layers import NO_LAYER, Costs, events_of, layers
 from traceconv.answers.operations import primitives
 from traceconv.answers.render import text
-from traceconv.answers.section import Column, Section, Unit
+from traceconv.answers.section import Column, Section, Unit, is_certain
 from traceconv.answers.slice_tables import SliceTable, interval_counters
 from traceconv.cli.question_commands import report_command
 from traceconv.errors import UsageError
@@ -207,10 +208,48 @@ def test_a_note_says_how_many_samples_of_workers_are_in_a_layer() -> None:
     assert any("(median over layers: 0.0 % of the samples of a layer)" in note for note in notes)
 
 
-def test_a_note_says_that_the_bound_is_too_wide_for_short_layers() -> None:
-    slices = [Slice(1, name, at, at + 2) for name, at in (("a", 10), ("b", 20), ("c", 30))]
-    table = SliceTable(made(slices, [Sample(1, at) for at in range(40)], bound=8))
-    assert any("3 of 3 layers have more of them than samples" in note for note in layers(Costs(table)).notes)
+def test_numbers_below_their_uncertainty_are_not_shown() -> None:
+    slices = [Slice(1, name, at, end) for name, at, end in (("a", 10, 12), ("b", 20, 22), ("c", 30, 90))]
+    table = SliceTable(made(slices, [Sample(1, at) for at in range(100)], bound=8))
+    section = layers(Costs(table))
+    assert "not shown for 2 of 3 layers: fewer samples than their uncertainty" in section.notes
+    lines = {line.split()[0]: line for line in text([section], 0, 0).splitlines()[2:6]}
+    assert "60 ± 32" in lines["c"]
+    assert [len(lines[name].split()) for name in ("a", "b")] == [6, 6], "name, calls, and two times only"
+    assert {row["name"]: row["samples"] for row in section.records()}["a"] == 2, "data has all numbers"
+    shown = text([section.detailed()], 0, 0)
+    assert "± samples" in shown, "so do details"
+
+
+@pytest.mark.parametrize(
+    ("samples", "around", "certain"),
+    [
+        (0, 0, True),
+        (3, 0, False),
+        (4, 0, True),
+        (104, 255, False),
+        (255, 104, True),
+        (200, 171, True),
+        (200, 172, False),
+    ],
+)
+def test_samples_are_certain_above_two_standard_errors(samples: int, around: int, certain: bool) -> None:
+    assert is_certain(samples, around) is certain
+    assert certain is (around + 2 * math.sqrt(samples) <= samples)
+
+
+def test_samples_of_other_processes_leave_layers_empty(tmp_path: Path) -> None:
+    event = {"ph": "X", "cat": "cpu_op", "name": "a", "pid": 40, "tid": 40, "ts": 0, "dur": 9000}
+    profile = {"schemaVersion": 1, "baseTimeNanoseconds": 10**18, "traceEvents": [event]}
+    (tmp_path / "profile.json").write_text(json.dumps(profile))
+    lines = [f"other 50/50 0.00{at}500000: 250 cycles: 401000 f+0x0 (a)\n" for at in range(9)]
+    (tmp_path / "script.txt").write_text("".join(lines))
+    samples = traceconv.Input(tmp_path / "script.txt", "perf-script", offset_ns=10**18)
+    inputs = [tmp_path / "profile.json", samples]
+    (section,) = traceconv.report(inputs, Questions(["layers"]), constraints=Constraints(same_machine=True))
+    rows = {row["name"]: (row["samples"], row["cycles"], row["cycles_total"]) for row in section.records()}
+    assert rows == {"a": (None, None, None), NO_LAYER: (9, 2250, 2250)}, "not 0: nothing is known"
+    assert "9 of 9 samples are in no layer: their processes have no layers" in section.notes
 
 
 def test_notes_on_reading_come_after_those_on_layers() -> None:
@@ -352,7 +391,7 @@ def test_a_trace_that_was_written_before_says_the_same(cases: list[Case], tmp_pa
                 trace = case.merged(case.traces(tmp_path / case.name))
                 path = tmp_path / f"{case.folder.name}.pftrace"
                 traceconv.write(trace, path)
-                (again,) = traceconv.report([path], Questions(["layers"]))
+                again, *_ = traceconv.report([path], Questions(["layers"]))
                 found = [[{**row} for row in one.records()] for one in (layers(Costs(SliceTable(trace))), again)]
                 assert found[0] == found[1] or case.name in NOT_KEPT
 
@@ -730,10 +769,10 @@ def test_layers_are_sorted_by_counted_cycles(tmp_path: Path) -> None:
     assert times != sorted(times, reverse=True)
 
 
-def test_no_number_of_samples_is_below_zero() -> None:
+def test_a_number_of_samples_that_is_too_uncertain_is_no_text() -> None:
     columns = (Column("samples", "samples", Unit.COUNT, within="k"), Column("k", "k", Unit.COUNT, detail=True))
     shown = text([Section("layers", columns, [(104, 255), (255, 104), (7, 7), (None, None), (5, None)])], 0)
-    assert [line.strip() for line in shown.splitlines()[2:]] == ["≤ 359", "255 ± 104", "7 ± 7", "", "5"]
+    assert [line.strip() for line in shown.splitlines()[2:]] == ["", "255 ± 104", "", "", "5"]
 
 
 def test_code_without_names_counts_by_its_file() -> None:
@@ -777,7 +816,7 @@ def test_it_is_said_how_sure_counts_of_intervals_are(tmp_path: Path) -> None:
     head = "# started on Sun Sep  9 01:46:40 2001\n\n#           time             counts unit events\n"
     stat.write_text(head + "     0.002000000               1.50 msec task-clock\n")
     counted = traceconv.Input(stat, "perf-stat", options={"utc_offset": "+00:00"})
-    (section,) = traceconv.report([profile, counted], Questions(["layers"]))
+    section, *_ = traceconv.report([profile, counted], Questions(["layers"]))
     assert ("task-clock", Unit.NS) in [(column.name, column.unit) for column in section.columns]
     assert sum(row["task-clock"] for row in section.records()) == 1_500_000, "ns in data, as those of samples"
     said = [note for note in section.notes if note.startswith("synthetic.stat.txt: the") or "no thread" in note]
@@ -847,14 +886,15 @@ def launching(**marks: str) -> Trace:
 
 def test_a_summary_beside_intervals_is_not_counted_again() -> None:
     case = ROOT / "perf-stat/text_intervals_summary/input.txt"
-    (section,) = traceconv.report([case], Questions(["layers"]))
+    section, *_ = traceconv.report([case], Questions(["layers"]))
     assert [row["name"] for row in section.records()] == [NO_LAYER]
 
 
 def test_runs_of_perf_stat_in_one_file_are_added_up(tmp_path: Path) -> None:
     path = tmp_path / "two.csv"
     path.write_text("2.50,msec,task-clock,2500000,100.00,,\n7,,page-faults,2500000,100.00,,\n" * 2)
-    section, overview = traceconv.report([path], Questions(["overview", "layers"]))
+    sections = {section.name: section for section in traceconv.report([path], Questions(["overview", "layers"]))}
+    overview, section = sections["overview"], sections["layers"]
     row = section.records()[0]
     assert (row["name"], row["calls"], row["task-clock"], row["page-faults"]) == ("summary", 2, 5_000_000, 14)
     assert any("each time is taken as a run of its own" in note for note in overview.notes)
@@ -908,7 +948,7 @@ def test_counts_of_kernels_are_inside_what_launched_them() -> None:
 )
 def test_counts_that_slices_and_tables_hold(golden: str, sums: dict[str, float]) -> None:
     (path,) = (ROOT / golden).glob("input.*")
-    (section,) = traceconv.report([path], Questions(["layers"]))
+    section, *_ = traceconv.report([path], Questions(["layers"]))
     rows = section.records()
     assert {name: sum(row[name] or 0 for row in rows) for name in sums} == pytest.approx(sums)
     assert all(row[f"{name}_total"] == pytest.approx(row[name]) for row in rows for name in sums)
@@ -959,7 +999,7 @@ def stat_of(folder: Path, *lines: str) -> dict[str, dict[str, Any]]:
     (folder / "profile.json").write_text(json.dumps(profile), encoding="utf-8")
     (folder / "stat.txt").write_text("\n".join([*lines, ""]), encoding="utf-8")
     stat = traceconv.Input(folder / "stat.txt", "perf-stat", offset_ns=10**18)
-    (section,) = traceconv.report([folder / "profile.json", stat], Questions(["layers"]))
+    section, *_ = traceconv.report([folder / "profile.json", stat], Questions(["layers"]))
     return {row["name"]: row for row in section.records()}
 
 
@@ -1102,7 +1142,7 @@ def counted_in(folder: Path, **files: dict[str, int]) -> tuple[dict[str, Any], l
         path = folder / f"{file}.csv"
         path.write_text("".join(f"0.100000000,{value},,{name},100000000,100.00,,\n" for name, value in counts.items()))
         inputs.append(traceconv.Input(path, "perf-stat", offset_ns=10**18))
-    (section,) = traceconv.report(inputs, Questions(["layers"]))
+    section, *_ = traceconv.report(inputs, Questions(["layers"]))
     return section.records()[0], [column.name for column in section.columns]
 
 
@@ -1176,7 +1216,7 @@ def test_counted_times_are_ns(tmp_path: Path, line: str, unit: Unit, ns: float) 
     (tmp_path / "profile.json").write_text(json.dumps(profile), encoding="utf-8")
     (tmp_path / "stat.csv").write_text(line, encoding="utf-8")
     stat = traceconv.Input(tmp_path / "stat.csv", "perf-stat", offset_ns=10**18)
-    (section,) = traceconv.report([tmp_path / "profile.json", stat], Questions(["layers"]))
+    section, *_ = traceconv.report([tmp_path / "profile.json", stat], Questions(["layers"]))
     name = line.split(",")[3]
     assert section.records()[0][name] == ns
     assert {column.name: column.unit for column in section.columns}[name] is unit

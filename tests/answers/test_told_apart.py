@@ -38,9 +38,12 @@ NAMING = {
     "collectives": ("collective", "group", "start_ns"),
     "hosts": ("host", "ranks"),
     "memory": ("counter",),
+    "allocations": ("name", "device"),
+    "memory_steps": ("name", "counter", "track"),
     "logs": ("level", "text", "input"),
     "primitives": ("kind", "implementation"),
     "layers": ("name",),
+    "run_ratios": ("name", "formula", "counted", "input"),
 }
 #: The sections whose rows add up all inputs, or the ranks of a job.
 OF_ALL = {
@@ -54,6 +57,7 @@ OF_ALL = {
     "layers",
     "collectives",
     "late_causes",
+    "allocations",
 }
 
 
@@ -136,7 +140,12 @@ def sampled(_: Path) -> list[Path]:
     return [ROOT.parent / "tests" / "data" / "layers" / name for name in ("profile.json", "perf.data.gz")]
 
 
-PAIRS = (devices, of_one_name, saved_again, primitives, logs, tables, of_ranks, sampled)
+def counted(folder: Path) -> list[Path]:
+    text = (ROOT / "perf-stat" / "csv" / "input.csv").read_text()
+    return [written(folder / name, text.replace(" ", change)) for name, change in (("a.csv", " "), ("b.csv", "  "))]
+
+
+PAIRS = (devices, of_one_name, saved_again, primitives, logs, tables, of_ranks, sampled, counted)
 
 
 def repeated(rows: list[tuple[object, ...]]) -> list[tuple[object, ...]]:

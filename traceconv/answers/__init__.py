@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 
 from traceconv.align.receipt import Aligned, warning_lines
+from traceconv.answers.allocations import allocations, memory_steps
 from traceconv.answers.attributed import stacks
 from traceconv.answers.device_time import DISPATCH_LIMIT, device
 from traceconv.answers.device_work import kernels, work
@@ -17,6 +18,7 @@ from traceconv.answers.flops import flops, parse_peak
 from traceconv.answers.layers import Costs, layers
 from traceconv.answers.operations import check_key, columns_of, operations, primitives, waits
 from traceconv.answers.rank_waits import notes_of_merged, ranks
+from traceconv.answers.run_ratios import run_ratios
 from traceconv.answers.section import Column, Section, place_of
 from traceconv.answers.selection import Condition, absent_args, check_between, cut, holds, parse, window_of
 from traceconv.answers.slice_tables import SliceTable
@@ -141,8 +143,14 @@ _SECTIONS: dict[str, Callable[[_About], list[Section]]] = {
     ],
     "waits": lambda on: [waits(on.table)],
     "ranks": lambda on: ranks(on.table, on.aligned),
-    "layers": lambda on: [layers(on.costs, on.asked.sort if "layers" in on.asked.to_sort else "")],
-    "memory": lambda on: [memory(on.table)],
+    "layers": lambda on: [
+        layers(on.costs, on.asked.sort if "layers" in on.asked.to_sort else ""),
+        *(part for part in (run_ratios(on.costs),) if part.rows or part.notes),
+    ],
+    "memory": lambda on: [
+        memory(on.table),
+        *(part for part in (allocations(on.table, on.asked.by), memory_steps(on.table)) if part.rows),
+    ],
     "primitives": lambda on: [primitives(on.table)],
     "logs": lambda on: [logs(on.table)],
     "overview": lambda on: [overview(on.table.trace, on.aligned.receipt)],
@@ -160,7 +168,10 @@ SECTION_OF = {
     "step_parts": "steps",
     "step_differences": "steps",
     "host_late": "device",
+    "run_ratios": "layers",
     "late_causes": "ranks",
+    "allocations": "memory",
+    "memory_steps": "memory",
     "collectives": "ranks",
     "hosts": "ranks",
 }

@@ -209,16 +209,32 @@ def _is_of_system(track: Track) -> bool:
     return track.kind is TrackKind.PROCESS and (track.pid is not None or track.stated.without_pid)
 
 
-def _operators(table: SliceTable) -> I64:
+def is_operator(table: SliceTable) -> npt.NDArray[np.bool_]:
+    """Return a mask of the slices that are operators, as `operators` has them; shared."""
+    mask: npt.NDArray[np.bool_] = table.once(_is_operator)
+    return mask
+
+
+def _is_operator(table: SliceTable) -> npt.NDArray[np.bool_]:
     accepted = np.zeros(len(table.trace.slices.ts), bool)
     for number, info in enumerate(table.trace.sources):
         rows = table.rows_of(number)
         accepted[rows] = _accepted(table, info.marks, rows)
+    accepted[_is_none(table)] = False
+    return accepted
+
+
+def _is_none(table: SliceTable) -> npt.NDArray[np.bool_]:
+    """Return a mask of the slices that are no operators in any format: steps, spans, waits, device work."""
     is_none = is_step(table) | is_span(table) | table.is_wait
     is_none[work(table).rows] = True
+    return is_none
+
+
+def _operators(table: SliceTable) -> I64:
     launch = work(table).launch
-    found = first_above(table, launch, accepted & ~is_none)
-    return np.where((found == NONE) & ~is_none[launch], launch, found)
+    found = first_above(table, launch, is_operator(table))
+    return np.where((found == NONE) & ~_is_none(table)[launch], launch, found)
 
 
 def _accepted(table: SliceTable, marks: FormatMarks, rows: Rows) -> npt.NDArray[np.bool_]:

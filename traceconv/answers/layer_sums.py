@@ -267,6 +267,12 @@ class Layers:
         """The segment for costs outside of layers."""
         return len(self.owners.timelines.rows)
 
+    def outside(self) -> I64:
+        """Return the number of counts in each segment, if no layer has any."""
+        counts = np.zeros(len(self.of_segment), np.int64)
+        counts[self.nowhere] = 1
+        return counts
+
     def self_sums(self, values: npt.NDArray[Any]) -> list[Any]:
         """Return the sums over the segments of each layer itself, and of no layer."""
         sums = np.zeros(self.groups + 1, values.dtype)
@@ -409,10 +415,11 @@ class Layers:
 
 
 def interval_counts(layers: Layers) -> list[Event]:
-    """Return the counts of intervals, one for each event and input."""
+    """Return the counts of intervals, one for each event and input; those that no layer can have are outside of all."""
     trace = layers.owners.table.trace
     counters = trace.counters
     events: dict[tuple[str, int], Event] = {}
+    placed: set[tuple[str, int]] = set()
     wanted = set(interval_counters(trace))
     for track, rows in grouped(counters.track.astype(np.int64)):
         if track not in wanted:
@@ -428,7 +435,9 @@ def interval_counts(layers: Layers) -> list[Event]:
         values = _divided(layers, pool, counters.ts[rows], counts)
         key = counter.name, counter.source
         values = events[key].values + values if key in events else values
-        events[key] = Event(counter.name, (counter.source,), Kind.INTERVALS, values, unit=unit)
+        placed.update([key] if pool else [])
+        counted = None if key in placed else layers.outside()
+        events[key] = Event(counter.name, (counter.source,), Kind.INTERVALS, values, counted, unit)
     return list(events.values())
 
 

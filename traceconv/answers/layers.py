@@ -9,6 +9,7 @@ import posixpath
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from itertools import chain, count
 from math import nan
@@ -33,7 +34,7 @@ from traceconv.answers.layer_sums import (
 )
 from traceconv.answers.operations import combined, in_order, key_of, without_values
 from traceconv.answers.owners import Outside, Owners, Pool
-from traceconv.answers.section import Column, Section, Unit, place_of
+from traceconv.answers.section import Column, Section, Unit, is_certain, place_of
 from traceconv.answers.slice_tables import SliceTable, interval_counters, table_by_stated_inputs
 from traceconv.io.shown import Counted, quantity
 from traceconv.model.args import ABSENT, arg_values
@@ -51,7 +52,7 @@ _COLUMNS = (
     Column("total_ns", "total", Unit.NS),
     Column("samples", "samples", Unit.COUNT, within="uncertain_samples"),
     Column("uncertain_samples", "± samples", Unit.COUNT, detail=True),
-    Column("samples_total", "samples, total", Unit.COUNT, spare=True),
+    Column("samples_total", "samples, total", Unit.COUNT, spare=True, within="uncertain_samples_total"),
     Column("uncertain_samples_total", "± samples, total", Unit.COUNT, detail=True),
     Column("worker_samples", "samples of workers", Unit.COUNT, detail=True),
     Column("primitives", "primitives", Unit.COUNT, detail=True),
@@ -64,7 +65,7 @@ _COLUMNS = (
 #: The columns behind those of events.
 _TEXTS = (
     Column("implementations", "implementations", Unit.TEXT, below=True),
-    Column("symbols", "top symbols", Unit.TEXT, below=True),
+    Column("symbols", "top symbols", Unit.TEXT, below=True, beside="samples"),
 )
 #: The names that events cannot have.
 TAKEN = frozenset(column.name for column in (*_COLUMNS, *_TEXTS))
@@ -73,9 +74,9 @@ NO_LAYER = "(no layer)"
 NOTHING = "no input has samples, counts or primitives inside of layers"
 _SHOWN = 3  # the most symbols and implementations of a row
 _LEAST_SHARE = 0.5  # per cent
-_CYCLES = ("cycles", "cpu-cycles", "PAPI_TOT_CYC")
-_INSTRUCTIONS = ("instructions", "PAPI_TOT_INS")
-_MISS = re.compile(r"(?i).*miss.*|PAPI_(?:L\d_[DIT]C|TLB_[DI])M|PAPI_TLB_TL|PAPI_BR_MSP")
+CYCLES = ("cycles", "cpu-cycles", "PAPI_TOT_CYC")
+INSTRUCTIONS = ("instructions", "PAPI_TOT_INS")
+MISS = re.compile(r"(?i).*miss.*|PAPI_(?:L\d_[DIT]C|TLB_[DI])M|PAPI_TLB_TL|PAPI_BR_MSP")
 _PAPI = re.compile(r"perf::(?P<name>[\w-]+)|(?P<preset>PAPI_\w+)")
 
 
@@ -124,6 +125,11 @@ class Costs:
         return self._layers[1]
 
     @cached_property
+    def events(self) -> list[Event]:
+        """Return the counts of intervals and of slices."""
+        return [*interval_counts(self.sums), *slice_counts(self.sums)]
+
+    @cached_property
     def sampled(self) -> Sampled:
         """Return the samples."""
         return self.sums.samples()
@@ -147,8 +153,9 @@ def layers(costs: Costs, sort: str = "") -> Section:
     if not (costs.counts or len(table.trace.samples.ts) or declared):
         section.notes += [NOTHING, *costs.other_notes()]
         return section
+    trace = table.trace
     sums, names = costs.sums, costs.names
-    sampled, counts = costs.sampled, [*interval_counts(sums), *slice_counts(sums)]
+    sampled, counts = costs.sampled, costs.events
     calls = Calls(sums)
     if not (len(sampled.rows) or counts or len(calls.rows)):
         section.notes.append(NOTHING)
@@ -163,11 +170,24 @@ def layers(costs: Costs, sort: str = "") -> Section:
     cells |= calls.columns() if len(calls.rows) else {}
     cells["symbols"] = _symbols(sums, sampled, events.get(counted_event(events)))
     for name, event in events.items():
-        section.columns += columns_of(name, event)
         cells |= {name: event.shown(sums.self_sums), f"{name}_total": event.shown(sums.totals)}
+        section.columns += columns_of(name, event)
+        if event.number is None:
+            continue
+        samples = "samples"
+        if not _is_counted(event, events):
+            samples = _own_name(f"{name}_samples", "event", {*events, *cells})
+            section.columns += (Column(samples, samples.replace("_", " "), Unit.COUNT, detail=True),)
+            of_event = sampled.where(trace.samples.name[sampled.rows] == event.number)
+            cells[samples] = of_samples(sums, of_event)["samples"]
+        section.columns = tuple(
+            replace(column, beside=samples) if column.name in (name, f"{name}_total") else column
+            for column in section.columns
+        )
     for name, ratios in ratios_of(sums, events, cells).items():
         title = name.replace("_total", ", total").replace("_per_1000_", " per 1000 ")
-        section.columns += (Column(name, title, Unit.RATE, detail=name.endswith("_total")),)
+        beside = "samples" if all(event.number is not None for event in events.values()) else ""
+        section.columns += (Column(name, title, Unit.RATE, detail=name.endswith("_total"), beside=beside),)
         cells[name] = ratios
     section.columns += _TEXTS
     nothing = [None] * (sums.groups + 1)
@@ -179,7 +199,7 @@ def layers(costs: Costs, sort: str = "") -> Section:
     )
     place = place_of(sort, section.columns)
     section.rows = [rows[at] for at in order] if place is None else in_order(rows, place)
-    section.notes += notes_of(sums, counted, cells)
+    section.notes += notes_of(sums, counted, cells) + _hidden(cells)
     section.notes += calls.notes()
     section.notes += costs.other_notes()
     section.notes += table.untimed_notes(table.recorded, "layers leave out")
@@ -243,20 +263,26 @@ def _times(sums: Layers) -> dict[str, list[Any]]:
 
 
 def of_samples(sums: Layers, sampled: Sampled) -> dict[str, list[Any]]:
-    """Return the number of samples of each layer, and its uncertainty; empty without samples."""
+    """Return the number of samples of each layer, and its uncertainty; empty without samples.
+
+    If no sample is of a thread with layers, nothing is known of layers.
+    """
     if not len(sampled.rows):
         return {}
     count = sums.by_segment(sampled.segment, np.ones(len(sampled.rows), np.int64))
     workers = sums.by_segment(sampled.segment, sampled.worker.astype(np.int64))
     unknown: list[int | None] = [None] * (sums.groups + 1)
     uncertain = sums.uncertain(sampled) or (unknown, unknown)
-    return {
+    columns = {
         "samples": sums.self_sums(count),
         "samples_total": sums.totals(count),
         "uncertain_samples": uncertain[0],
         "uncertain_samples_total": uncertain[1],
         "worker_samples": sums.self_sums(workers),
     }
+    if np.any(sampled.line != NONE):
+        return columns
+    return {name: [*unknown[:-1], column[-1]] for name, column in columns.items()}
 
 
 def events_of(sums: Layers, sampled: Sampled, counts: Sequence[Event], taken: Collection[str]) -> dict[str, Event]:
@@ -279,8 +305,9 @@ def events_of(sums: Layers, sampled: Sampled, counts: Sequence[Event], taken: Co
         inputs = inputs or tuple(np.unique(sums.input_of_sample[sampled.rows[of_name]]).tolist())
         stated = not any(name in trace.sources[at].without_periods for at in inputs)
         kind = Kind.PERIODS if stated else Kind.SAMPLES
+        known = None if np.any(sampled.line[of_name] != NONE) else sums.outside()
         is_time = stated and all(re.fullmatch(trace.sources[at].marks.times or "(?!)", name) for at in inputs)
-        event = Event(name, inputs, kind, values, unit="ns" if is_time else "", number=number)
+        event = Event(name, inputs, kind, values, known, "ns" if is_time else "", number)
         events[_free(name, taken)] = event
     for event in counts:
         name = _free(event.name, taken)
@@ -316,7 +343,7 @@ def main_event(events: dict[str, Event]) -> str:
 
 
 def _is_cycles(event: Event) -> bool:
-    return _parts_of(event.name)[0] in _CYCLES
+    return parts_of(event.name)[0] in CYCLES
 
 
 def counted_event(events: dict[str, Event]) -> str:
@@ -338,12 +365,22 @@ def counted_samples(sums: Layers, sampled: Sampled, events: dict[str, Event]) ->
     main = events.get(counted_event(events))
     if main is None:
         return sampled
-    numbers = [
-        event.number
-        for event in events.values()
-        if event.number is not None and (event is main or (_is_cycles(event) and _is_cycles(main)))
-    ]
+    numbers = [event.number for event in events.values() if event.number is not None and _is_counted(event, events)]
     return sampled.where(np.isin(sums.owners.table.trace.samples.name[sampled.rows], numbers))
+
+
+def _is_counted(event: Event, events: dict[str, Event]) -> bool:
+    """Return whether `counted_samples` counts the samples of an event."""
+    main = events[counted_event(events)]
+    return event is main or (_is_cycles(event) and _is_cycles(main))
+
+
+def _hidden(cells: dict[str, list[Any]]) -> list[str]:
+    """Return a note on layers whose numbers of samples are too uncertain to be shown."""
+    samples = cells.get("samples", [None])[:-1]
+    around = [k or 0 for k in cells.get("uncertain_samples", [])]
+    hidden = sum(not is_certain(n, k) for n, k in zip(samples, around, strict=False) if n is not None)
+    return [f"not shown for {hidden} of {len(samples)} layers: fewer samples than their uncertainty"] if hidden else []
 
 
 def columns_of(name: str, event: Event) -> tuple[Column, Column]:
@@ -366,18 +403,18 @@ def ratios_of(sums: Layers, events: Mapping[str, Event], cells: dict[str, list[A
         cells: the columns, those of the events among them.
     """
     ratios: dict[str, list[Any]] = {}
-    parts = {title: _parts_of(event.name) for title, event in events.items()}
+    parts = {title: parts_of(event.name) for title, event in events.items()}
     for whole, instructions in events.items():
         name, how = parts[whole]
-        if name not in _INSTRUCTIONS or instructions.kind is Kind.SAMPLES:
+        if name not in INSTRUCTIONS or instructions.kind is Kind.SAMPLES:
             continue
         for part, event in events.items():
             other, other_how = parts[part]
             if (event.sources, event.kind, other_how) != (instructions.sources, instructions.kind, how):
                 continue
-            if other in _CYCLES:
+            if other in CYCLES:
                 above, below, scale, ratio = whole, part, 1, f"ipc{how}"
-            elif _MISS.fullmatch(other):
+            elif MISS.fullmatch(other):
                 above, below, scale, ratio = part, whole, 1000, f"{event.name}_per_1000_instructions"
             else:
                 continue
@@ -401,7 +438,7 @@ def _as_many(event: Event, other: Event, sums: Callable[[npt.NDArray[Any]], list
     return [a == b for a, b in zip(sums(event.counts), sums(other.counts), strict=True)]
 
 
-def _parts_of(event: str) -> tuple[str, str]:
+def parts_of(event: str) -> tuple[str, str]:
     """Split an event into its plain name, and its part of the CPU, privilege level and control group.
 
     These are the names of perf and of PAPI. `perf stat` states a control group behind the event.
@@ -554,12 +591,14 @@ def notes_of(sums: Layers, sampled: Sampled, cells: dict[str, list[Any]], called
         why = f": {_why_in_none(sums, sampled, cells)}" if outside else ""
         notes.append(f"{outside} of {count} samples are in no layer{why}")
         uncertain = cells["uncertain_samples"]
-        if uncertain[0] is None:
+        if not np.any(sampled.line != NONE):
+            pass  # no layer has samples
+        elif uncertain[0] is None:
             notes.append(f"{called}: not known, since the clock bound between samples and layers is not known")
         else:
             shares = [k / n for n, k in zip(cells["samples"][:-1], uncertain, strict=False) if n]
             notes.append(f"{called}: samples within the clock bound of an edge of the layer{_how_many(shares)}")
-    workers = sum(cells.get("worker_samples", ()))
+    workers = sum(filter(None, cells.get("worker_samples", ())))
     if workers:
         placed = workers - cells["worker_samples"][-1]
         notes.append(
@@ -575,10 +614,7 @@ def _how_many(shares: list[float]) -> str:
     if not shares:
         return ""
     middle = sorted(shares)[(len(shares) - 1) // 2]
-    if middle <= 1:
-        return f" (median over layers: {100 * middle:.1f} % of the samples of a layer)"
-    more = sum(share > 1 for share in shares)
-    return f"; {more} of {len(shares)} layers have more of them than samples: the bound is too wide for them"
+    return f" (median over layers: {100 * middle:.1f} % of the samples of a layer)" if middle <= 1 else ""
 
 
 def _why_in_none(sums: Layers, sampled: Sampled, cells: dict[str, list[Any]]) -> str:
@@ -609,13 +645,21 @@ def _notes_of_intervals(owners: Owners) -> list[str]:
     """Return how certain it is which layers counts of intervals belong to, for each input that has some."""
     trace, notes = owners.table.trace, []
     of_source: dict[int, list[tuple[Pool, bool]]] = {}
+    tracks_of: dict[int, list[int]] = {}
     for track in interval_counters(trace):
         of_source.setdefault(trace.tracks[track].source, []).append(owners.counted(track))
+        tracks_of.setdefault(trace.tracks[track].source, []).append(track)
+    # A layer that does not last as long as an interval has no counts of its own.
+    lasting = int(np.median(trace.slices.dur[owners.rows])) if len(owners.rows) else 0
     for number, counted in sorted(of_source.items()):
         source = trace.sources[number]
         lines = {line for pool, _ in counted for line in pool}
         if not lines:
             continue
+        times = np.unique(trace.counters.ts[np.isin(trace.counters.track, tracks_of[number])])
+        if len(times) > 1 and (interval := int(np.median(np.diff(times)))) > lasting:
+            text = f"{source.name}: half of the layers last at most {format_short(lasting)}, its intervals"
+            notes.append(f"{text} {format_short(interval)}: such layers have their share of what ran in an interval")
         bounds = [owners.bound([number], line) for line in sorted(lines)]
         known = [bound for bound in bounds if bound is not None]
         if len(known) < len(bounds):

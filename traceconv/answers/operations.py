@@ -50,7 +50,9 @@ NO_OPERATOR = "(no operator)"
 Codes = I32 | I64
 #: The keys that operations can be grouped by, besides `arg:KEY`.
 KEYS = ("name", "category", "track", "thread", "process", "rank", "input", "shape", "module", "range")
-_ARG = "arg:"
+#: Those that the place of a slice has.
+OF_TRACKS = ("track", "thread", "process", "rank", "input")
+ARG = "arg:"
 
 
 def operations(table: SliceTable, by: Sequence[str] = ("name",), sort: str = "") -> Section:
@@ -296,7 +298,7 @@ def without_values(by: Sequence[str], rows: Sequence[tuple[Cell, ...]]) -> list[
     """Return a note for each key that no row has a value of; the rows begin with the keys."""
     nothing = [key for at, key in enumerate(by) if rows and not any(row[at] for row in rows)]
     by_default = list(by) == ["name"]
-    shown = [f"the arg {key.removeprefix(_ARG)}" if key.startswith(_ARG) else f"a {key}" for key in nothing]
+    shown = [f"the arg {key.removeprefix(ARG)}" if key.startswith(ARG) else f"a {key}" for key in nothing]
     return [
         f"{'' if by_default else f'--by {key}: '}no slice here has {value}, so the cells are empty"
         for key, value in zip(nothing, shown, strict=True)
@@ -323,7 +325,7 @@ def in_order(rows: Sequence[tuple[Cell, ...]], at: int, *, stable: bool = False)
 
 def check_key(key: str) -> None:
     """Raise UsageError if operations cannot be grouped by the key."""
-    if key not in KEYS and not (key.startswith(_ARG) and key != _ARG):
+    if key not in KEYS and not (key.startswith(ARG) and key != ARG):
         raise UsageError(f"--by: {key!r} is not a key", hint=f"keys: {', '.join(KEYS)}, arg:KEY")
 
 
@@ -372,23 +374,50 @@ def keyed(table: SliceTable, key: str, track_text: Callable[[int], str]) -> tupl
         return trace.slices.name, trace.strings
     if key == "category":
         return trace.slices.category, trace.strings
-    if key.startswith(_ARG):
-        return _args(table, (key.removeprefix(_ARG),))
+    if key.startswith(ARG):
+        return _args(table, (key.removeprefix(ARG),))
     if key == "shape":
         return _args(table, tuple(dict.fromkeys(arg for info in trace.sources for arg in info.marks.shapes)))
     if key in ("module", "range"):
         return _around(table, key)
+    return key_of_tracks(table, key, track_text, "slices")
+
+
+def key_of_tracks(
+    table: SliceTable, key: str, track_text: Callable[[int], str], events: str
+) -> tuple[Codes, Sequence[str]]:
+    """Return the value of a key of OF_TRACKS for each row of a table of the trace as the number of a text, and these.
+
+    Args:
+        table: the slices.
+        key: the key.
+        track_text: returns the text of a track.
+        events: the name of a table of the trace.
+    """
+    trace = table.trace
     known: dict[str, int] = {}
     if key == "rank":
         ranks = ("" if source.rank is None else str(source.rank) for source in trace.sources)
-        return _numbered(ranks, known)[inputs_of(trace, "slices")], list(known)
+        return _numbered(ranks, known)[inputs_of(trace, events)], list(known)
     if key == "input":
         stated = by_stated_inputs(trace)
-        return _numbered((source.name for source in stated.sources), known)[inputs_of(stated, "slices")], list(known)
+        return _numbered((source.name for source in stated.sources), known)[inputs_of(stated, events)], list(known)
     tracks = table.row_of_track
     if key == "process":
         tracks = table.processes[tracks]
-    return _numbered((track_text(int(track)) for track in tracks), known)[trace.slices.track], list(known)
+    return _numbered((track_text(int(track)) for track in tracks), known)[getattr(trace, events).track], list(known)
+
+
+def is_around(table: SliceTable, key: str) -> npt.NDArray[np.bool_]:
+    """Return a mask of the slices that are modules, or ranges of the user."""
+    accepted = np.zeros(len(table.trace.slices.ts), bool)
+    for number, info in enumerate(table.trace.sources):
+        rows, marks = table.rows_of(number), info.marks
+        if key == "range":
+            accepted[rows] = table.of_categories(marks.ranges, rows) & ~is_step(table)[rows]
+        elif marks.modules:
+            accepted[rows] = table.named(marks.modules, rows)
+    return accepted
 
 
 def _around(table: SliceTable, key: str) -> tuple[Codes, Sequence[str]]:
@@ -397,16 +426,11 @@ def _around(table: SliceTable, key: str) -> tuple[Codes, Sequence[str]]:
     Slices of a backward pass are of the module or range of the operator whose number theirs is.
     """
     trace, slices = table.trace, table.trace.slices
-    accepted = np.zeros(len(slices.ts), bool)
+    accepted = is_around(table, key)
     texts = [""]
     text_of_name = np.zeros(len(trace.strings), np.int32)
     for number, info in enumerate(trace.sources):
-        rows = table.rows_of(number)
-        marks = info.marks
-        if key == "range":
-            accepted[rows] = table.of_categories(marks.ranges, rows) & ~is_step(table)[rows]
-        elif marks.modules:
-            accepted[rows] = table.named(marks.modules, rows)
+        rows, marks = table.rows_of(number), info.marks
         pattern = re.compile(marks.modules if key == "module" and marks.modules else "(.*)", re.DOTALL)
         for name in distinct_values(slices.name[rows[accepted[rows]]]).tolist():
             found = pattern.fullmatch(trace.strings[name])

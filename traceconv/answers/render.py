@@ -193,25 +193,18 @@ def _shown(
 ) -> tuple[list[Column], list[list[str]]]:
     """Return the displayed columns and the cells of rows, with texts of at most `longest` characters."""
     shown = [
-        (at, column, section.place(column.within) if column.within else None)
+        (at, column)
         for at, column in enumerate(section.columns)
         if not section.has_details or (not column.detail and any(row[at] not in (None, "") for row in section.rows))
     ]
 
-    def cell(row: Sequence[Cell], at: int, within: int | None) -> str:
-        number = section.shown(row, at, longest)
-        if within is None or row[at] is None or row[within] is None:
-            return number
-        counted, around = int(row[at] or 0), int(row[within] or 0)
-        return f"{number} ± {around}" if around <= counted else f"≤ {counted + around}"  # no number is below 0
-
-    def cells_of(at: int, column: Column, within: int | None) -> list[str]:
-        cells = [cell(row, at, within) for row in rows]
+    def cells_of(at: int, column: Column) -> list[str]:
+        cells = [section.shown(row, at, longest) for row in rows]
         whole = [section.shown(row, at) for row in rows] if longest and column.unit is Unit.TEXT else cells
         return told_apart(whole, cells)
 
     cells = zip(*(cells_of(*which) for which in shown), strict=True) if shown else ([] for _ in rows)
-    return [column for _, column, _ in shown], [list(row) for row in cells]
+    return [column for _, column in shown], [list(row) for row in cells]
 
 
 def _literal(text: str) -> str:

@@ -53,8 +53,9 @@ class Column:
         detail: whether text and Markdown leave it out, so that the table fits a terminal. A table with such columns is
             also shown without empty ones.
         spare: whether it is left out, with a note, if the terminal is too narrow.
-        within: the name of the column with the uncertainty of its numbers: people see "n ± k" in one cell, and
-            "≤ n + k" where k is larger.
+        within: the name of the column with the uncertainty of its numbers, which count samples: people see "n ± k" in
+            one cell, and nothing where `is_certain` is false.
+        beside: the name of the column with the samples that its cells rest on: people see them where these are certain.
         whole: whether its texts are printed in full if no width is set.
         bound: the name of the column with the bound of its times: people see as many digits as that leaves certain.
         below: whether its texts get lines of their own if the terminal is too narrow.
@@ -66,6 +67,7 @@ class Column:
     detail: bool = False
     spare: bool = False
     within: str = ""
+    beside: str = ""
     whole: bool = False
     bound: str = ""
     below: bool = False
@@ -94,6 +96,14 @@ def _bytes(number: int) -> str:
     if shown in ("1024", "-1024") and power + 1 < len(_BYTES):
         shown, power = shown[:-3], power + 1
     return f"{shown} {_BYTES[power]}"
+
+
+def is_certain(samples: int, around: int) -> bool:
+    """Return whether a number of samples is not below its uncertainty: that of its edges, plus 2 √samples.
+
+    The latter is the range of 95 % for counts of independent events.
+    """
+    return samples >= around and (samples - around) ** 2 >= 4 * samples
 
 
 def place_of(sort: str, columns: Sequence[Column]) -> int | None:
@@ -195,10 +205,21 @@ class Section(Tabular):
         column, cell = self.columns[at], row[at]
         if cell == "" and column.name == "name":
             return NO_NAME
+        if (column.within or column.beside) and not self._is_certain(row, column):
+            return ""
+        if column.within and cell is not None and (around := row[self.place(column.within)]) is not None:
+            return f"{shown_cell(cell, column.unit)} ± {around}"
         if cell is None or not column.bound:
             return shown_cell(cell, column.unit, 0 if column.whole else longest)
         bound = row[self.place(column.bound)]
         return format_within(int(cell), _DIGITS_NS if bound is None else int(bound))
+
+    def _is_certain(self, row: Sequence[Cell], column: Column) -> bool:
+        """Return whether the samples that a cell rests on are more than their uncertainty."""
+        at = self.place(column.beside or column.name)
+        within, samples = self.columns[at].within, row[at]
+        around = row[self.place(within)] if within else 0
+        return samples is None or is_certain(int(samples), int(around or 0))
 
     def first(self, top: int) -> tuple[list[tuple[Cell, ...]], list[str]]:
         """Return the first `top` rows (0 for all), and a note on how many are left out, if any are."""
@@ -221,7 +242,7 @@ class Section(Tabular):
         kept = [at for at in range(len(self.columns)) if any(row[at] not in (None, "") for row in self.rows)]
         names = {self.columns[at].name for at in kept}
         columns = tuple(
-            replace(column, detail=False, within="", bound=column.bound if column.bound in names else "")
+            replace(column, detail=False, within="", beside="", bound=column.bound if column.bound in names else "")
             for column in (self.columns[at] for at in kept)
         )
         return replace(self, columns=columns, rows=[tuple(row[at] for at in kept) for row in self.rows])

@@ -488,6 +488,10 @@ class SliceTable:
         """Return a mask of the slices, or some of them, whose name contains a match of the pattern."""
         return self._strings_matching("naming", pattern)[self.trace.slices.name[rows]]
 
+    def categorised(self, pattern: str, rows: Some = ALL) -> npt.NDArray[np.bool_]:
+        """Return a mask of the slices, or some of them, whose whole category matches the pattern."""
+        return self._strings_matching("named", pattern)[self.trace.slices.category[rows]]
+
     def of_categories(self, categories: Iterable[str], rows: Some = ALL) -> npt.NDArray[np.bool_]:
         """Return a mask of the slices, or some of them, with one of the categories."""
         return self._strings_matching("categories", frozenset(categories))[self.trace.slices.category[rows]]

@@ -154,7 +154,7 @@ def _is_span(table: SliceTable) -> npt.NDArray[np.bool_]:
     for number, info in enumerate(table.trace.sources):
         if info.marks.spans:
             rows = table.rows_of(number)
-            mask[rows] = table.named(info.marks.spans, rows)
+            mask[rows] = table.named(info.marks.spans, rows) | table.categorised(info.marks.spans, rows)
     return mask
 
 

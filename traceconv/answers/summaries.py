@@ -201,18 +201,10 @@ def memory(table: SliceTable) -> Section:
     """
     trace, counters = table.trace, table.trace.counters
     section = Section("memory", _MEMORY_COLUMNS)
-    order = np.lexsort((np.arange(len(counters.ts)), counters.ts, counters.track))
-    bounds = np.searchsorted(counters.track[order], np.arange(len(trace.tracks) + 1)).tolist()
     telling: set[int] = set()
     rows: list[tuple[Cell, ...]] = []
-    for number, track in enumerate(trace.tracks):
-        source = trace.sources[track.source]
-        of_counter = order[bounds[number] : bounds[number + 1]]
-        if track.kind is not TrackKind.COUNTER or not len(of_counter) or not source.marks.memory:
-            continue
-        if not re.fullmatch(source.marks.memory, track.name):
-            continue
-        telling.add(track.source)
+    for number, of_counter in memory_counters(table):
+        telling.add(trace.tracks[number].source)
         whole = of_counter[counters.is_integer[of_counter] == 1]
         if len(whole) < len(of_counter):
             section.notes.append(
@@ -257,6 +249,18 @@ def memory(table: SliceTable) -> Section:
     if any(row[2] is None for row in rows):
         section.notes.append("an empty time: the input states none")
     return section
+
+
+def memory_counters(table: SliceTable) -> Iterator[tuple[int, Rows]]:
+    """Yield the track of each counter of memory that has values, and its values in order of time."""
+    trace, counters = table.trace, table.trace.counters
+    order = np.lexsort((np.arange(len(counters.ts)), counters.ts, counters.track))
+    bounds = np.searchsorted(counters.track[order], np.arange(len(trace.tracks) + 1)).tolist()
+    for number, track in enumerate(trace.tracks):
+        pattern, values = trace.sources[track.source].marks.memory, order[bounds[number] : bounds[number + 1]]
+        is_memory = pattern and track.kind is TrackKind.COUNTER and re.fullmatch(pattern, track.name)
+        if is_memory and len(values):
+            yield number, values
 
 
 # -- Compare the table of sums that a tool prints with the events of its run, if both are inputs; else list its rows -

@@ -131,8 +131,8 @@ def _shown(form: str | None, details: bool, top: int | None, path: str, force: b
         multiple=True,
         default=("name",),
         metavar="KEY,...",
-        help="Group operations and layers by name, category, track, thread, process, rank, input, shape, module, range "
-        "or arg:KEY, or by several of them. May be repeated. Default: name.",
+        help="Group operations, layers and allocations by name, category, track, thread, process, rank, input, shape, "
+        "module, range or arg:KEY, or by several of them. May be repeated. Default: name.",
     ),
     click.option(
         "--sort",

@@ -195,6 +195,28 @@ class FlopMarks(Struct, frozen=True):
     kinds: Mapping[str, tuple[str, tuple[int, ...]]]
 
 
+class AllocationMarks(Struct, frozen=True):
+    """How to read instants at which memory is allocated or freed.
+
+    Attributes:
+        names: a pattern of their whole names.
+        frees: a pattern of the names of those that free; "" if negative sizes tell.
+        size: the arg with the bytes.
+        address: the arg with the address of the memory.
+        device: the args that name the device, or the allocator; the first one may be a number of `devices`.
+        devices: the kinds of devices by number.
+        operator: the arg with the operator that the memory is for; "" if the file does not state it.
+    """
+
+    names: str
+    size: str
+    address: str
+    device: tuple[str, ...]
+    frees: str = ""
+    devices: Mapping[int, str] = {}
+    operator: str = ""
+
+
 class FormatMarks(Struct, frozen=True):
     """The declarations of a format about all its files.
 
@@ -214,6 +236,7 @@ class FormatMarks(Struct, frozen=True):
         asides: categories of slices that repeat others or describe the recording itself, such as host ranges repeated
             on the device. They are drawn, but no table counts them.
         memory: a pattern of the names of counters of allocated memory, in bytes; "" if there are none.
+        allocations: how to read allocations one by one; None if there are none.
         primitives: how to recognise calls of primitives; None if there are none.
         totals: how to read rows of sums; None if the file is not a table of sums.
         sums: how to recognise slices that sum up several calls; None if each slice is one.
@@ -237,8 +260,8 @@ class FormatMarks(Struct, frozen=True):
             around its launch. Empty if the format has none of its own: then any slice around the launch is one.
         modules: a pattern of the names of slices that last while a module of a network runs; its group is the name of
             the module. "" if there are none.
-        spans: a pattern of the names of slices that only last as long as what runs in them, and do no work themselves;
-            "" if there are none.
+        spans: a pattern of the names or categories of slices that only last as long as what runs in them, and do no
+            work themselves; "" if there are none.
         flops: how to tell the operations of calls; None if nothing tells them.
         ranges: the categories of ranges that the user's program marks.
         backward: the args with the number that an operator and its backward operator share, and with the thread of the
@@ -276,6 +299,7 @@ class FormatMarks(Struct, frozen=True):
     backward: tuple[str, ...] = ()
     spans: str = ""
     flops: FlopMarks | None = None
+    allocations: AllocationMarks | None = None
 
 
 NO_MARKS: Final = FormatMarks()

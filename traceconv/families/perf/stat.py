@@ -638,7 +638,7 @@ class PerfStat(Importer):
         interval_counts=r"(?!.* running$).*",
         interval_threads=r"(?P<name>.*)-(?P<tid>[0-9]{1,10})",
         counts=CountMarks((WHOLE_RUN,), "(?s:.+)", rows_are_calls=True, value="value", unit="unit"),
-        spans="interval",
+        spans=r"interval|perf stat(?: run)?",
     )
 
     def sniff(self, head: Head) -> Match:

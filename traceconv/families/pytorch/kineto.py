@@ -67,7 +67,7 @@ from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import ClockDomain, Run, Zero
 from traceconv.model.diagnostics import METADATA, absent, repaired
-from traceconv.model.marks import GPU_FLOWS, GPU_LAUNCHES, CountMarks, FlopMarks, FormatMarks
+from traceconv.model.marks import GPU_FLOWS, GPU_LAUNCHES, AllocationMarks, CountMarks, FlopMarks, FormatMarks
 from traceconv.model.numbers import decode_json, whole_of
 from traceconv.model.source_info import Layer
 from traceconv.model.stated_collectives import ONE_SIDED, CollectiveArgs, Collectives, Group, parse_ranks
@@ -253,6 +253,9 @@ class PytorchKineto(Importer):
         ranges=("user_annotation",),
         backward=("Sequence number", "Fwd thread id"),
         flops=_FLOPS,
+        allocations=AllocationMarks(
+            r"\[memory\]", "Bytes", "Addr", ("Device Type", "Device Id"), devices=_DEVICE_TYPES
+        ),
     )
 
     def sniff(self, head: Head) -> Match:

@@ -51,7 +51,7 @@ from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import REALTIME, ClockDomain, ClockSnapshot, Run, Zero, looks_like_unix_time
 from traceconv.model.diagnostics import absent, lost, noted, repaired, skipped
-from traceconv.model.marks import XLA_DEVICES, FormatMarks
+from traceconv.model.marks import XLA_DEVICES, AllocationMarks, FormatMarks
 from traceconv.model.source_info import Form, Layer, slices
 from traceconv.model.trace import SliceId
 from traceconv.model.track_table import NO_TRACK, TrackId
@@ -95,6 +95,9 @@ _SPACE_FIELDS = range(1, 5)
 #: How the value of a stat is decoded, by its field.
 _STAT_VALUES: dict[int, Callable[[Value], Any]] = {2: as_double, 3: unsigned, 4: signed, 5: as_text, 6: as_bytes}
 _PS = 1000
+#: What XLA's allocators name their events.
+_ALLOCATOR = "MemoryAllocation|MemoryDeallocation"
+_MEMORY_HELP = "memory that this allocator holds"
 
 Stats = dict[str, Any]
 
@@ -167,6 +170,7 @@ class Xplane(Importer):
         ("a line (thread, stream, XLA Ops, XLA Modules, Steps)", "thread of a host, track of a device"),
         ("an event with a duration", "slice, called as viewers call it (display name), steps with their number"),
         ("an event without a duration", "instant; with a producer or consumer id a slice of length 0"),
+        ("allocations", "also counters in bytes, for each allocator"),
         ("num_occurrences", "row of a table without times"),
         ("stats of an event and of its name", "arg, with its type"),
         ("producer and consumer ids, flow", "flow from the producer to each consumer"),
@@ -178,7 +182,20 @@ class Xplane(Importer):
         "Stats that hold bytes (HLO modules) are left out.",
         "The file does not hold what xprof computes from the events (regions of thread pools, op statistics).",
     )
-    marks = FormatMarks(libraries="tensorflow", devices=XLA_DEVICES, step_args=STEP_ARGS)
+    marks = FormatMarks(
+        libraries="tensorflow",
+        devices=XLA_DEVICES,
+        step_args=STEP_ARGS,
+        memory=r"Allocated \(.*\)",
+        allocations=AllocationMarks(
+            _ALLOCATOR,
+            "allocation_bytes",
+            "addr",
+            ("allocator_name",),
+            frees="MemoryDeallocation",
+            operator="tf_op",
+        ),
+    )
 
     def form(self, head: Head) -> Form:
         """Return the first form of a recording: the recording itself."""
@@ -229,6 +246,7 @@ class _Space:
         self._rounded = 0
         self._bytes = 0
         self._start: int | None = None
+        self._memory_tracks: dict[tuple[int, str], TrackId] = {}
 
     def read(self, space: list[tuple[int, Value]], name: str) -> None:
         """Read all planes, and what is said about the run."""
@@ -293,6 +311,17 @@ class _Space:
             track = self._out.tracks.thread(parent, None, name) if is_host else self._out.tracks.add(name, parent)
             self._events(plane, line.all(4), start, track, name)
 
+    def _memory(self, track: TrackId, ts: int, stats: Mapping[str, Any], number: int) -> None:
+        """Draw what an allocator holds after one of its events."""
+        held, name = stats.get("bytes_allocated"), f"Allocated ({stats.get('allocator_name')})"
+        if not isinstance(held, int):
+            return
+        process = self._out.tracks[track].parent
+        if (process, name) not in self._memory_tracks:
+            counter = self._out.tracks.counter(name, TrackId(process), unit="bytes", description=_MEMORY_HELP)
+            self._memory_tracks[process, name] = counter
+        self._out.counter(self._memory_tracks[process, name], ts, held, number)
+
     def _events(self, plane: _Plane, events: list[Value], start_ns: int, track: TrackId, line: str) -> None:
         balance = self._out.balance
         totals = NO_TRACK
@@ -317,6 +346,8 @@ class _Space:
             start = start_ns * _PS + event.offset
             self._rounded += bool(start % _PS or event.duration % _PS)
             self._timeline.add(track, _to_ns(start), _to_ns(event.duration), name, args, stats, number)
+            if name in _ALLOCATOR.split("|"):
+                self._memory(track, _to_ns(start), stats, number)
 
 
 class _Plane:
