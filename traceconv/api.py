@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from traceconv.align.clock_overview import Survey
     from traceconv.answers import Questions
     from traceconv.answers.frames import Frames
-    from traceconv.answers.section import Section
+    from traceconv.answers.section import Report
     from traceconv.answers.weighted_stacks import Stacks
 
 
@@ -271,7 +271,7 @@ def report(
     policy: Policy | None = None,
     memory: int | None = None,
     limits: Limits = DEFAULT_LIMITS,
-) -> list[Section]:
+) -> Report:
     """Return tables about what the inputs recorded, on one clock: what was slow, how long steps took, what waited.
 
     Args:
@@ -285,10 +285,11 @@ def report(
         TraceconvError: as for `merge`.
     """
     from traceconv.answers import Questions, answers
+    from traceconv.answers.section import Report
 
     questions = questions or Questions()
     questions.check()
-    return answers(*on_one_clock(inputs, Settings(options, constraints, policy, memory, limits)), questions)
+    return Report(answers(*on_one_clock(inputs, Settings(options, constraints, policy, memory, limits)), questions))
 
 
 def frames(

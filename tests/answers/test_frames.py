@@ -6,6 +6,7 @@ import csv
 import gc
 import json
 import os
+import re
 import shutil
 import sys
 import weakref
@@ -36,6 +37,7 @@ from traceconv.model.args import ABSENT, Args, arg_values
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import ClockDomain, Run, Zero
 from traceconv.model.layout import lay_out
+from traceconv.model.numbers import format_short
 from traceconv.model.source_info import SourceInfo
 from traceconv.model.trace import TABLES, Trace, take
 from traceconv.model.trace_inputs import by_stated_inputs, inputs_of
@@ -274,6 +276,17 @@ def test_notebooks_show_sections_with_their_notes_and_without_pyarrow(monkeypatc
     assert "<script>" not in html
     with pytest.raises(UsageError, match="pyarrow is not installed"):
         operations.to_arrow()
+
+
+def test_notebooks_show_a_report_with_units(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    report = traceconv.report([CUDA])
+    html = report._repr_html_()
+    assert html.startswith("<h4>summary</h4><ul><li>")
+    assert [section.name for section in report if section.rows] == re.findall("<h4>(.*?)</h4>", html)
+    (kernels,) = (section for section in report if section.name == "kernels")
+    total = format_short(kernels.records()[0]["total_ns"])
+    assert f"<td>{total}</td>" in html
 
 
 def test_an_export_says_what_was_lost(tmp_path: Path) -> None:

@@ -492,3 +492,10 @@ def test_strict_refuses_what_is_lost(tmp_path: Path) -> None:
     assert done.returncode == 1
     assert "the file ends inside an event" in done.stderr
     assert not (tmp_path / "t.csv").exists()
+
+
+def test_json_is_a_format() -> None:
+    assert run(CUDA, "--json").stdout == run(CUDA, "--format", "json").stdout
+    refused = run(CUDA, "--json", "--format", "csv")
+    assert refused.returncode == 2
+    assert "--json and --format csv contradict each other" in refused.stderr

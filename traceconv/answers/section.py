@@ -267,7 +267,27 @@ class Section(Tabular):
         return pa.Table.from_pylist([dict(zip(schema.names, row, strict=True)) for row in self.rows], schema=schema)
 
     def _repr_html_(self) -> str:
-        """Return the name, the first rows and the notes as HTML, for notebooks; without pyarrow, too."""
-        table = html_table([column.name for column in self.columns], self.rows, len(self.rows))
-        notes = "".join(f"<p>{escape(note)}</p>" for note in (*self.notes, *self.legend))
-        return f"<h4>{escape(self.heading)}</h4>{table}{notes}"
+        """Return the name, the first rows and the notes as HTML, for notebooks; without pyarrow, too.
+
+        Numbers have units; `to_pandas()` has them in ns.
+        """
+        heading = f"<h4>{escape(self.heading)}</h4>"
+        if self.sentences:
+            shown = "".join(f"<li>{escape(one_line(sentence))}</li>" for sentence in self.sentences)
+            return f"{heading}<ul>{shown}</ul>{_paragraphs(self.notes)}"
+        places = range(len(self.columns))
+        rows = ([self.shown(row, at) for at in places] for row in self.rows)
+        table = html_table([column.title for column in self.columns], rows, len(self.rows))
+        return f"{heading}{table}{_paragraphs((*self.notes, *self.legend))}"
+
+
+def _paragraphs(texts: Sequence[str]) -> str:
+    return "".join(f"<p>{escape(text)}</p>" for text in texts)
+
+
+class Report(list[Section]):
+    """The sections of a report, in the order of the questions; notebooks show those that say something."""
+
+    def _repr_html_(self) -> str:
+        """Return the sections with rows as HTML, without empty columns."""
+        return "".join(section.detailed()._repr_html_() for section in self if section.rows)

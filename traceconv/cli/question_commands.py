@@ -103,10 +103,15 @@ class _Shown:
     is_default: bool
 
 
-def _shown(form: str | None, details: bool, top: int | None, path: str, force: bool) -> _Shown:
-    """Return the form and place of the output. Raises UsageError if no format has the ending of the output."""
+def _shown(form: str | None, as_json: bool, details: bool, top: int | None, path: str, force: bool) -> _Shown:
+    """Return the form and place of the output.
+
+    Raises UsageError if no format has the ending of the output, or two are asked for.
+    """
     ending = PurePath(path).suffix.lower()
-    form = form or _ENDINGS.get(ending)
+    if as_json and form not in (None, "json"):
+        raise UsageError(f"--json and --format {form} contradict each other")
+    form = "json" if as_json else form or _ENDINGS.get(ending)
     if form is None:
         known = ", ".join(filter(None, _ENDINGS))
         raise UsageError(f"{path}: no format has the ending {ending}", hint=f"--format, or one of {known}")
@@ -181,6 +186,7 @@ def _shown(form: str | None, details: bool, top: int | None, path: str, force: b
         type=click.Choice(list(RENDERERS)),
         help="Output format. Default: from the ending of the output, else text.",
     ),
+    click.option("--json", "as_json", is_flag=True, help="The same as --format json."),
     click.option(
         "-o",
         "--output",
