@@ -25,6 +25,7 @@ from tests.benchmarks.ranks import Scene, judged, write_job
 from tests.golden import ROOT
 from traceconv import Constraints, Questions
 from traceconv.align.collectives import Occurrences
+from traceconv.answers import late_ranks
 from traceconv.answers.rank_waits import waits
 from traceconv.answers.render import page
 from traceconv.answers.section import Section
@@ -408,3 +409,16 @@ def test_how_far_each_host_was_moved(tmp_path: Path) -> None:
 def test_clocks_of_hosts_that_only_seem_to_agree_name_nobody(tmp_path: Path) -> None:
     found = judged(write_job(tmp_path, Scene(4, 7, skew_ns=MS, clock_ns=0, hosts=4, host_ns=5 * MS), 1))
     assert (found.collectives, found.named) == (7, 0)
+
+
+def test_others_are_the_mean_of_each_collective() -> None:
+    """Of two groups of different size: 200 beside 100, and 20 beside 10, 10 and 10."""
+    rank, late = [0, 1, 0, 1, 2, 3], [1, 0, 1, 0, 0, 0]
+    columns = ([0, 0, 1, 1, 1, 1], rank, [0] * 6, [300] * 6, rank, late)
+    before = late_ranks._Before(*(np.array(column, np.int64) for column in columns))
+    section = Section("late_causes", late_ranks._LATE)
+    interval, length = np.arange(6), np.array([200, 100, 20, 10, 10, 10], np.int64)
+    late_ranks._add_rows(section, before, interval, np.full(6, 1, np.int64), length, ["mm"])
+    (row,) = section.records()
+    assert (row["rank"], row["name"], row["kind"]) == (0, "mm", "host")
+    assert (row["time_ns"], row["others_ns"], row["extra_ns"], row["collectives"]) == (220, 110, 110, 2)

@@ -314,7 +314,7 @@ def memory_steps(table: SliceTable) -> Section:
     steps = step_rows(table)
     steps = steps[table.timed[steps] & table.in_window(slices.ts[steps]) & table.drawn_in_time[slices.track[steps]]]
     counters = [
-        (track, values)
+        (track, trace.counters.ts[values], trace.counters.integer[values])
         for track, values in memory_counters(table)
         if len(steps) and np.any(trace.counters.integer[values])
     ]
@@ -325,11 +325,11 @@ def memory_steps(table: SliceTable) -> Section:
     for step, number in zip(steps.tolist(), inputs_of(stated, "slices")[steps].tolist(), strict=True):
         start, end = int(slices.ts[step]), int(slices.ts[step] + slices.dur[step])
         title = table.title(int(table.row_of_track[slices.track[step]]))
-        for track, values in counters:
+        for track, times, held in counters:
             if table.input_of(track) != names[number]:
                 continue
-            first, last = np.searchsorted(trace.counters.ts[values], (start, end)).tolist()
-            known = trace.counters.integer[values[max(first - 1, 0) : last]]
+            first = int(np.searchsorted(times, start, "right")) - 1
+            known = held[max(first, 0) : int(np.searchsorted(times, end))]
             if len(known):
                 sizes = int(np.max(known)), int(known[0]), int(known[-1])
                 name = trace.strings[slices.name[step]]

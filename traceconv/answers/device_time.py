@@ -13,7 +13,7 @@ from traceconv.answers.attribution import NONE, Timelines, expanded, timelines
 from traceconv.answers.device_work import Device, Work, devices, first_above, work
 from traceconv.answers.section import Activity, Cell, Column, Section, Unit
 from traceconv.answers.slice_tables import Intervals, Rows, SliceTable, gaps, intersect, shares, subtract, union
-from traceconv.answers.steps import is_span, is_step
+from traceconv.answers.steps import is_span, is_step, step_rows
 from traceconv.io.shown import quantity
 from traceconv.model.columns import I64, distinct_values
 from traceconv.model.diagnostics import SLICES
@@ -187,6 +187,8 @@ _HOST_LATE = (
     Column("idle_share", "of idle", Unit.SHARE),
     Column("gaps", "gaps", Unit.COUNT),
     Column("input_data_ns", "loading input data", Unit.NS, detail=True),
+    Column("steps_ns", "in steps", Unit.NS, detail=True),
+    Column("steps_input_data_ns", "loading in steps", Unit.NS, detail=True),
     Column("thread", "thread", Unit.TEXT, detail=True),
     Column("input", "input", Unit.TEXT, detail=True),
 )
@@ -277,6 +279,8 @@ def host_late(table: SliceTable, idle_devices: Sequence[tuple[Device, Gaps, int]
     ran = timelines(slices, busy, of_thread[thread_of])
     names = [*table.trace.strings, NOTHING_RAN]
     loads = np.append(first_above(table, np.arange(len(slices.ts)), table.naming(INPUT_DATA)) != NONE, False)
+    rows = step_rows(table)
+    steps = table.busy(rows[table.timed[rows] & table.in_window(slices.ts[rows])])
     for device, waits, idle in idle_devices:
         late = waits.known & (waits.late > waits.starts)
         starts, ends, thread = waits.starts[late], waits.late[late], thread_of[slices.track[waits.call[late]]]
@@ -286,11 +290,20 @@ def host_late(table: SliceTable, idle_devices: Sequence[tuple[Device, Gaps, int]
         time, loading = np.zeros((2, len(groups)), np.int64)
         np.add.at(time, group, length)
         np.add.at(loading, group, np.where(loads[row], length, 0))
+        in_steps, loading_in_steps = np.zeros((2, len(groups)), np.int64)
+        inside = intersect(Intervals(starts, ends), steps)
+        gap_of = np.searchsorted(starts, inside.starts, "right") - 1
+        part, row, length = run_parts(ran, of_thread[thread[gap_of]], inside.starts, inside.ends)
+        name = np.where(row == NONE, len(names) - 1, slices.name[row])
+        of_part = np.searchsorted(groups, thread[gap_of[part]] * len(names) + name)
+        np.add.at(in_steps, of_part, length)
+        np.add.at(loading_in_steps, of_part, np.where(loads[row], length, 0))
         in_gaps = np.bincount(distinct_values(group * len(starts) + gap) // max(len(starts), 1), minlength=len(groups))
         for at in range(len(groups)):
             track, text = divmod(int(groups[at]), len(names))
             amount = int(time[at])
-            counts = amount, amount / idle, int(in_gaps[at]), int(loading[at])
+            of_steps = int(in_steps[at]), int(loading_in_steps[at])
+            counts = amount, amount / idle, int(in_gaps[at]), int(loading[at]), *of_steps
             section.rows.append((device.title, names[text], *counts, table.title(track), device.source))
     section.rows.sort(key=lambda row: -int(row[section.place("time_ns")] or 0))
     if len({row[section.place("thread")] for row in section.rows}) > 1:

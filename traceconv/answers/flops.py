@@ -18,6 +18,7 @@ from traceconv.io.shown import quantity
 from traceconv.model.args import ABSENT, arg_values
 from traceconv.model.columns import I64
 from traceconv.model.diagnostics import CALLS
+from traceconv.model.trace_inputs import inputs_of
 
 _COLUMNS = (
     Column("name", "name", Unit.TEXT),
@@ -164,6 +165,9 @@ def flops(table: SliceTable, peak: Peak | None = None) -> Section:
         cells: tuple[Cell, ...] = (flop / 1e9, flop / total / 1e3, flop / size if sized and size else None, share)
         section.rows.append((name, shape, kind, len(members), total, *cells))
     section.rows.sort(key=lambda row: (-int(row[section.place("time_ns")] or 0), str(row[0]), str(row[1])))
+    idle = int(np.count_nonzero(time == 0))
+    if idle:
+        section.notes.append(f"left out: {quantity(idle, CALLS)} beside a device that launched nothing on it")
     if unknown:
         section.notes.append(f"left out: {quantity(unknown, CALLS)} whose shapes do not tell the work")
     section.legend.append(
@@ -226,7 +230,7 @@ def _problem(
 
 
 def _time(table: SliceTable, calls: Rows) -> I64:
-    """Return the time of the device work that each call launched, or where none launched any its duration, ns."""
+    """Return the time of the device work that each call launched, ns; of inputs without such work the durations."""
     slices, found = table.trace.slices, work(table)
     accepted = np.zeros(len(slices.ts), bool)
     accepted[calls] = True
@@ -234,5 +238,7 @@ def _time(table: SliceTable, calls: Rows) -> I64:
     of_row = np.zeros(len(slices.ts), np.int64)
     some = owner != NONE
     np.add.at(of_row, owner[some], slices.dur[found.rows[some]])
-    times: I64 = of_row[calls] if np.any(some) else slices.dur[calls]
+    inputs = inputs_of(table.trace, "slices")
+    on_host = ~np.isin(inputs[calls], inputs[owner[some]])
+    times: I64 = np.where(on_host, slices.dur[calls], of_row[calls])
     return times

@@ -162,19 +162,23 @@ def _add_rows(section: Section, before: _Before, interval: I64, code: I64, lengt
     late = before.is_late == 1
     late_rank[before.collective[late]] = before.rank[late]
     blamed = late_rank[before.collective]
+    others = np.bincount(before.collective[~late], minlength=len(late_rank))  # the other ranks of each collective
     found: list[list[tuple[int, str, str, int, int, int, int]]] = []
     for rank, members in grouped(blamed):
-        others = int(np.sum(~late[members])) // max(int(np.sum(late[members])), 1)
         some = np.isin(interval, members)
-        times: defaultdict[int, list[int]] = defaultdict(lambda: [0, 0])
+        times: defaultdict[int, int] = defaultdict(int)
+        of_others: defaultdict[int, defaultdict[int, int]] = defaultdict(lambda: defaultdict(int))
         for number, key, amount in zip(
             interval[some].tolist(), code[some].tolist(), length[some].tolist(), strict=True
         ):
-            times[key][0 if late[number] else 1] += amount
+            if late[number]:
+                times[key] += amount
+            else:
+                of_others[key][int(others[before.collective[number]])] += amount
         collectives = len(np.unique(before.collective[members]))
         rows: list[tuple[int, str, str, int, int, int, int]] = []
-        for key, (time, of_others) in times.items():
-            mean = rounded(of_others, others) if others else 0
+        for key in times.keys() | of_others.keys():
+            time, mean = times[key], sum(rounded(amount, count) for count, amount in of_others[key].items())
             name, kind = names[key // len(_KINDS)], _KINDS[key % len(_KINDS)]
             rows.append((rank, name, kind, time - mean, time, mean, collectives))
         found.append(sorted(rows, key=lambda row: (-row[3], row[1])))

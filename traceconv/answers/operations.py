@@ -48,6 +48,8 @@ _UNKNOWN = Column("no_duration", "no duration", Unit.COUNT)
 NO_OPERATOR = "(no operator)"
 #: A number for each slice.
 Codes = I32 | I64
+#: So many combinations of keys have numbers of 63 bits.
+_MOST_CODES = 1 << 62
 #: The keys that operations can be grouped by, besides `arg:KEY`.
 KEYS = ("name", "category", "track", "thread", "process", "rank", "input", "shape", "module", "range")
 #: Those that the place of a slice has.
@@ -78,7 +80,7 @@ def operations(table: SliceTable, by: Sequence[str] = ("name",), sort: str = "")
     section = Section("operations", columns[:-1])
     codes, values = combined([key_of(table, key) for key in by])
     counted = table.counted[_is_operation(table)[table.counted]]
-    launched = _launched(table, codes, counted)
+    launched = _launched(table, codes)
     if not len(counted) and not launched:
         section.notes.append(_why_empty(table))
         return section
@@ -156,13 +158,13 @@ _NO_WORK = _Launched(0, 0, 0)
 _NO_CODE = -1
 
 
-def _launched(table: SliceTable, codes: Codes, counted: Rows) -> dict[int, _Launched]:
-    """Return the device work by the code of the operator that launched it, of operators that count."""
+def _launched(table: SliceTable, codes: Codes) -> dict[int, _Launched]:
+    """Return the device work in the window by the code of the operator that launched it, if that is chosen."""
     found, slices = work(table), table.trace.slices
     rows, operator = found.rows, operators(table)
-    counts = np.zeros(len(slices.ts) + 1, bool)
-    counts[counted] = True
-    some = table.in_window(slices.ts[rows]) if table.chosen is None else counts[operator]
+    some = table.in_window(slices.ts[rows])
+    if table.chosen is not None:
+        some &= np.append(table.chosen(table), False)[operator]
     rows, operator = rows[some], operator[some]
     if not len(rows):
         return {}
@@ -182,19 +184,22 @@ def _launched(table: SliceTable, codes: Codes, counted: Rows) -> dict[int, _Laun
 
 
 def _in_steps(table: SliceTable, groups: _Groups) -> tuple[list[int], int]:
-    """Return the self time of each group inside of steps, ns, and the time of steps; of each process by itself."""
+    """Return the self time of the slices of each group that lie inside of steps, ns, and the time of steps.
+
+    Both are of each process by itself.
+    """
     rows = step_rows(table)
     slices, process = table.trace.slices, table.processes
-    rows = rows[table.timed[rows] & np.isin(rows, table.counted) & table.drawn_in_time[slices.track[rows]]]
+    rows = rows[table.timed[rows] & table.in_window(slices.ts[rows]) & table.drawn_in_time[slices.track[rows]]]
     inside = np.zeros(len(groups.order), bool)
     of_steps = 0
     for group, members in grouped(process[slices.track[rows]]):
         times = table.busy(rows[members])
         of_steps += times.length
         of_process = np.flatnonzero(process[slices.track[groups.order]] == group)
-        at = slices.ts[groups.order[of_process]]
-        step = np.searchsorted(times.starts, at, "right") - 1
-        inside[of_process] = (step >= 0) & (at < np.append(times.ends, 0)[step])
+        slices_of_process = groups.order[of_process]
+        step = np.searchsorted(times.starts, slices.ts[slices_of_process], "right") - 1
+        inside[of_process] = (step >= 0) & (table.ends(slices_of_process) <= np.append(times.ends, 0)[step])
     sums: list[int] = (
         np.add.reduceat(np.where(inside, groups.row_self_ns, 0), groups.first).tolist() if of_steps else []
     )
@@ -348,15 +353,24 @@ def _outermost(table: SliceTable, codes: Codes, timed: Rows) -> np.ndarray[tuple
 def combined(keys: Sequence[tuple[Codes, Sequence[str]]]) -> tuple[Codes, Callable[[int], tuple[str, ...]]]:
     """Return the number of the combination of keys of each slice, and a function that returns the texts of a number."""
     codes = keys[0][0]
+    renumbered: list[I64 | None] = []  # the codes of the keys so far, where they had to be numbered anew
+    combinations = len(keys[0][1])
     for numbers, texts in keys[1:]:
+        distinct = None
+        if combinations * len(texts) >= _MOST_CODES:
+            distinct, inverse = np.unique(codes.astype(np.int64), return_inverse=True)
+            codes, combinations = inverse.reshape(-1), len(distinct)
+        renumbered.append(distinct)
         codes = codes.astype(np.int64) * len(texts) + numbers
+        combinations *= len(texts)
 
     def texts_of(code: int) -> tuple[str, ...]:
         path = []
-        for _, texts in reversed(keys):
+        for (_, texts), distinct in zip(reversed(keys[1:]), reversed(renumbered), strict=True):
             code, number = divmod(code, len(texts))
             path.append(texts[number])
-        return tuple(reversed(path))
+            code = code if distinct is None else int(distinct[code])
+        return (keys[0][1][code], *reversed(path))
 
     return codes, texts_of
 
@@ -501,10 +515,13 @@ def waits(table: SliceTable) -> Section:
     rows = table.counted[(table.is_wait & table.timed)[table.counted]]
     rows = rows[~np.isin(rows, work(table).rows)]
     thread = table.row_of_track[slices.track[rows]]
+    timed = table.counted[table.timed[table.counted]]
+    on_thread = table.row_of_track[slices.track[timed]]
+    timed, on_thread = timed[waiting := np.isin(on_thread, thread)], on_thread[waiting]
+    recorded_of = lengths_in_groups(on_thread, slices.ts[timed], table.ends(timed), len(table.row_of_track))
     for track, of_thread in grouped(thread):
         title = table.title(track)
-        every_lane = table.counted[table.row_of_track[slices.track[table.counted]] == track]
-        recorded = table.busy(every_lane[table.timed[every_lane]]).length
+        recorded = int(recorded_of[track])
         for name, members in grouped(slices.name[rows[of_thread]].astype(np.int64)):
             some = rows[of_thread[members]]
             self_ns = int(np.sum(table.nesting.self_ns[some]))

@@ -118,11 +118,11 @@ def _title(sections: dict[str, Section]) -> str:
 
 def _strip(sections: dict[str, Section]) -> list[Plot]:
     """Return a plot of the whole time: the steps of each track, and how busy each device is."""
-    lanes: list[tuple[str, int, int, list[tuple[str, int, int, str, float]]]] = []
+    lanes: list[tuple[str, float, float, list[tuple[str, float, float, str, float]]]] = []
     if "steps" in sections:
         section = sections["steps"]
         name, track, start, length = map(section.place, ("step", "track", "start_ns", "duration_ns"))
-        of_track: dict[Cell, list[tuple[str, int, int, str, float]]] = {}
+        of_track: dict[Cell, list[tuple[str, float, float, str, float]]] = {}
         for row in section.rows[:_MOST_STEPS]:
             if row[start] is not None and row[length] is not None:
                 css = "five" if len(of_track.get(row[track], ())) % 2 else "two"
@@ -135,7 +135,7 @@ def _strip(sections: dict[str, Section]) -> list[Plot]:
     for activity in sections["device"].over_time if "device" in sections else ():
         width = activity.window_ns / len(activity.shares)
         parts = [
-            ("one", round(activity.start_ns + number * width), round(width), f"{100 * share:.3g} % busy", 100 * share)
+            ("one", activity.start_ns + number * width, width, f"{100 * share:.3g} % busy", 100 * share)
             for number, share in enumerate(activity.shares)
         ]
         lanes.append((one_line(activity.name), activity.start_ns, activity.start_ns + activity.window_ns, parts))
@@ -148,7 +148,14 @@ def _strip(sections: dict[str, Section]) -> list[Plot]:
             (css, _share(since - begin, end - begin), _share(amount, end - begin), said)
             for css, since, amount, said, _ in parts
         )
-        bars.append(Bar(label, format_short(sum(part[2] for part in parts)), drawn, tuple(part[4] for part in parts)))
+        bars.append(
+            Bar(
+                label,
+                format_short(sum(part[2] * part[4] / 100 for part in parts)),
+                drawn,
+                tuple(part[4] for part in parts),
+            )
+        )
     more = f"; {len(lanes) - _MOST_LANES} more are not drawn" if len(lanes) > _MOST_LANES else ""
     caption = f"{format_short(end - begin)} from the first to the last of them; heights are busy shares{more}."
     return [Plot("The run", caption, bars)]

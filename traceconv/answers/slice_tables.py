@@ -476,7 +476,12 @@ class SliceTable:
     @cached_property
     def is_wait(self) -> npt.NDArray[np.bool_]:
         """Return a mask of the slices in which a thread only waits, by their names."""
-        return self.named(WAITS)
+        mask = self.named(WAITS)
+        for number, source in enumerate(self.trace.sources):
+            if source.marks.waits:
+                rows = self.rows_of(number)
+                mask[rows] |= self.named(source.marks.waits, rows)
+        return mask
 
     @cached_property
     def drawn_names(self) -> tuple[I32, Sequence[str]]:

@@ -79,6 +79,7 @@ def step_parts(table: SliceTable, dispatch_limit: int) -> Section:
     """
     section = Section("step_parts", _PARTS)
     steps = _timed_steps(table)
+    steps = steps[np.isin(steps, table.counted)]
     if not len(steps):
         return section
     trace, slices = table.trace, table.trace.slices
@@ -116,11 +117,10 @@ def step_parts(table: SliceTable, dispatch_limit: int) -> Section:
 
 
 def _timed_steps(table: SliceTable) -> Rows:
-    """Return the steps with a duration in the window of the table, by time."""
+    """Return the steps with a duration in the window of the table, by time, also those that a condition leaves out."""
     slices = table.trace.slices
     rows = step_rows(table)
     rows = rows[table.timed[rows] & table.in_window(slices.ts[rows]) & table.drawn_in_time[slices.track[rows]]]
-    rows = rows[np.isin(rows, table.counted)]
     ordered: Rows = rows[np.lexsort((slices.track[rows], slices.ts[rows]))]
     return ordered
 
@@ -226,7 +226,7 @@ def _self_inside(table: SliceTable, row: int) -> tuple[Rows, I64]:
 def step_differences(table: SliceTable) -> Section:
     """Return what the slow steps of each track ran longer or shorter than its median step, a row for each name.
 
-    Slow are the slowest step and all that take SLOW times the median or longer; the median step is one that occurred.
+    Slow are those that take SLOW times the median or longer; the median step is one that occurred.
     Times are self times on the thread of the step. The differences of a step add up to that of the durations.
     """
     section = Section("step_differences", _DIFFERENCES)
@@ -243,6 +243,8 @@ def step_differences(table: SliceTable) -> Section:
             usual = ordered[(len(ordered) - 1) // 2]
             limit = SLOW * int(slices.dur[usual])
             slow += [(row, usual) for row in ordered if int(slices.dur[row]) >= limit and row != usual]
+    shown = set(table.counted[np.isin(table.counted, [row for row, _ in slow])].tolist())
+    slow = [pair for pair in slow if pair[0] in shown]
     slow.sort(key=lambda pair: int(slices.dur[pair[1]]) - int(slices.dur[pair[0]]))
     launching = [info.marks.launches for info in trace.sources if info.marks.launches is not None]
     calls = {category for marks in launching for category in marks.calls}

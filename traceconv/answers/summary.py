@@ -117,10 +117,12 @@ def _limit(tables: Tables) -> Iterator[Finding]:
     devices = _devices(tables)
     if not devices:
         return
-    parts = [row for row in tables.rows("step_parts") if row["compute_ns"] is not None]
+    parts = _disjoint([row for row in tables.rows("step_parts") if row["compute_ns"] is not None])
     rows, section = (parts, "step_parts") if parts else (devices, "device")
     names = list(dict.fromkeys(row["device"] for row in rows))
     window = _sum(rows, "span_ns" if parts else "window_ns")
+    if not window:
+        return
     idle, compute = _sum(rows, "idle_ns"), _sum(rows, "compute_ns")
     communication, copies, busy = _sum(rows, "exposed_comm_ns"), _sum(rows, "exposed_copy_ns"), window - idle
     largest, limit = max((idle, "idle"), (communication, "communication"), (copies, "copies"))
@@ -155,7 +157,7 @@ def _limit(tables: Tables) -> Iterator[Finding]:
             f"{exposed}{rest}."
         )
     elif limit == "idle":
-        ran = _late_host(tables)
+        ran = _late_host(tables, in_steps=bool(parts))
         loads = ran is not None and cause == "host" and ran["share"] >= _MOST_OF
         numbers["limit"] = "input data" if loads else cause
         if ran is not None and cause == "host":
@@ -180,16 +182,33 @@ def _during(ran: Row) -> str:
     return f"; {_percent(ran['time_ns'], ran['whole_ns'])} of the time without a launch, {did}"
 
 
-def _late_host(tables: Tables) -> Row | None:
-    """Return what late hosts ran the longest, with the time of all loaders of input data."""
-    rows = tables.rows("host_late")
-    if not rows:
-        return None
+def _disjoint(parts: list[Row]) -> list[Row]:
+    """Return the parts of steps; none if steps of a device overlap, whose sums would count its time twice."""
+    until: dict[tuple[str, str], int] = {}
+    for row in sorted(parts, key=lambda row: row["start_ns"]):
+        device = row["device"], row["input"]
+        if row["start_ns"] < until.get(device, row["start_ns"]):
+            return []
+        until[device] = row["start_ns"] + row["span_ns"]
+    return parts
+
+
+def _late_host(tables: Tables, *, in_steps: bool) -> Row | None:
+    """Return what late hosts ran the longest, with the share of loaders of input data; None if they were not late."""
+    time, loading = ("steps_ns", "steps_input_data_ns") if in_steps else ("time_ns", "input_data_ns")
     times: dict[str, int] = {}
-    for row in rows:
-        times[row["name"]] = times.get(row["name"], 0) + row["time_ns"]
-    name, whole = max(times, key=lambda ran: times[ran]), _sum(rows, "time_ns")
-    return {"name": name, "time_ns": times[name], "whole_ns": whole, "share": _sum(rows, "input_data_ns") / whole}
+    for row in tables.rows("host_late"):
+        times[row["name"]] = times.get(row["name"], 0) + row[time]
+    whole = sum(times.values())
+    if not whole:
+        return None
+    name = max(times, key=lambda ran: times[ran])
+    return {
+        "name": name,
+        "time_ns": times[name],
+        "whole_ns": whole,
+        "share": _sum(tables.rows("host_late"), loading) / whole,
+    }
 
 
 def _kernel(tables: Tables) -> Iterator[Finding]:
@@ -242,17 +261,15 @@ def _denominator(row: Row) -> tuple[str, float, str]:
 
 def _waiting(tables: Tables) -> Iterator[Finding]:
     """Tell which wait took the longest, where no device was recorded."""
-    rows = tables.rows("waits")
+    rows = [row for row in tables.rows("waits") if (row["thread_share"] or 0) >= LIMITING]
     if rows and not _devices(tables):
         row = max(rows, key=lambda each: each["self_ns"])
-        if row["thread_share"] is not None and row["thread_share"] >= LIMITING:
-            text = (
-                f"{_short(row['thread'])} waited {shown_cell(row['thread_share'], Unit.SHARE)} of its recorded time in "
-                f"{_short(row['name'])} ({format_short(row['self_ns'])})."
-            )
-            yield Finding(
-                "wait", text, "waits", {key: row[key] for key in ("name", "thread", "self_ns", "thread_share")}
-            )
+        text = (
+            f"{_short(row['thread'])} waited {shown_cell(row['thread_share'], Unit.SHARE)} of its recorded time in "
+            f"{_short(row['name'])} ({format_short(row['self_ns'])})."
+        )
+        keys = ("name", "thread", "self_ns", "thread_share")
+        yield Finding("wait", text, "waits", {key: row[key] for key in keys})
 
 
 def _slow_step(tables: Tables) -> Iterator[Finding]:
@@ -336,7 +353,7 @@ def _idle_without_cause(tables: Tables) -> Iterator[tuple[Cell, ...]]:
 
 def _no_device(tables: Tables) -> Iterator[tuple[Cell, ...]]:
     if not _devices(tables) and tables.rows("operations"):
-        yield "Did a device limit the run?", _sentence(tables.notes("device"))
+        yield "Did a device limit the run?", _sentence(tables.notes("device") or ["its work has no duration"])
 
 
 def _no_steps(tables: Tables) -> Iterator[tuple[Cell, ...]]:

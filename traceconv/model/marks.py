@@ -262,6 +262,7 @@ class FormatMarks(Struct, frozen=True):
             the module. "" if there are none.
         spans: a pattern of the names or categories of slices that only last as long as what runs in them, and do no
             work themselves; "" if there are none.
+        waits: a pattern of the names of slices in which a thread waits, besides WAITS; "" if there are none.
         flops: how to tell the operations of calls; None if nothing tells them.
         ranges: the categories of ranges that the user's program marks.
         backward: the args with the number that an operator and its backward operator share, and with the thread of the
@@ -299,6 +300,7 @@ class FormatMarks(Struct, frozen=True):
     backward: tuple[str, ...] = ()
     spans: str = ""
     flops: FlopMarks | None = None
+    waits: str = ""
     allocations: AllocationMarks | None = None
 
 
@@ -321,9 +323,13 @@ WAITS: Final = (
     r"|<built-in method (?:acquire|__enter__) of _thread\.R?[lL]ock object at 0x[0-9a-fA-F]+>"
     r"|<built-in (?:method|function) (?:sleep|select|poll)\b.*|(?:_thread\.)?R?[lL]ock\.acquire|time\.sleep"
     r"|(?:.*/)?selectors\.py\(\d+\): select|(?:.*/)?connection\.py\(\d+\): (?:wait|poll|_poll)"
-    r"|pthread_(?:cond_(?:timed)?wait|join|mutex_lock)|sem_(?:timed)?wait|p?poll|epoll_wait|p?select|(?:clock_)?nanosleep"
-    r"|futex|usleep|sleep|MXNDArrayWaitAll|MXNDArrayWaitToRead|WaitForVar|LocalDeviceState::WaitFor|.*::Await"
+    r"|MXNDArrayWaitAll|MXNDArrayWaitToRead|WaitForVar|LocalDeviceState::WaitFor|.*::Await"
     r"|ThunkExecutor::Execute \(wait for completion\)|Wait for (?:donation|usage) holds"
+)
+#: The calls of the system in which a thread waits, as Nsight Systems records them. Elsewhere these can be other names.
+SYSTEM_WAITS: Final = (
+    r"pthread_(?:cond_(?:timed)?wait|join|mutex_lock)|sem_(?:timed)?wait|p?poll|epoll_wait|p?select|(?:clock_)?nanosleep"
+    r"|futex|usleep|sleep"
 )
 #: Found in the names of slices that load input data: PyTorch's DataLoader and its frames, iterators of TensorFlow.
 INPUT_DATA: Final = (

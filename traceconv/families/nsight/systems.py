@@ -46,7 +46,7 @@ from traceconv.io.sqlite import MAGIC, Database, as_text, open_database
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import REALTIME, ClockDomain, ClockSnapshot, Run, Zero, looks_like_unix_time
 from traceconv.model.diagnostics import ROWS, absent, lost, skipped
-from traceconv.model.marks import GPU_MARKS
+from traceconv.model.marks import GPU_MARKS, SYSTEM_WAITS
 from traceconv.model.track_table import TrackId
 
 PROPERTY_ROWS = Counted("row of names and properties", "rows of names and properties")
@@ -448,7 +448,7 @@ class NsightSystems(Importer):
         "Kernels and calls whose times, and kernels whose start could not be collected (0) are counted, and not drawn.",
         "The accuracy of the session's start against the wall clock is not known.",
     )
-    marks = structs.replace(GPU_MARKS, zero_before_work=True)
+    marks = structs.replace(GPU_MARKS, zero_before_work=True, waits=SYSTEM_WAITS)
 
     def sniff(self, head: Head) -> Match:
         """Recognise the table of strings together with tables that no one else has."""

@@ -301,6 +301,7 @@ def _marks_of(formats: Collection[str]) -> FormatMarks:
         ranges=_distinct(mark.ranges for mark in marks),
         backward=next((mark.backward for mark in marks if mark.backward), ()),
         spans=_any_of([mark.spans for mark in marks]),
+        waits=_any_of([mark.waits for mark in marks]),
         flops=next((mark.flops for mark in marks if mark.flops), None),
         is_output=True,
     )

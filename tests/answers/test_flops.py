@@ -1,0 +1,95 @@
+"""How fast products, convolutions and attention ran: exact numbers from the shapes of calls."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import traceconv
+from traceconv import Questions, UsageError
+from traceconv.answers.section import Section
+
+
+def call(name: str, ts: int, dims: list[list[int]], concrete: list[str], type: str = "c10::BFloat16") -> dict[str, Any]:
+    types = [type if size else "Scalar" for size in dims]
+    args = {"Input Dims": dims, "Input type": types, "Concrete Inputs": concrete}
+    return {"ph": "X", "cat": "cpu_op", "name": name, "pid": 1, "tid": 1, "ts": ts, "dur": 10, "args": args}
+
+
+def launched(number: int, ts: int, dur: int) -> list[dict[str, Any]]:
+    """A launch call within the call at `ts`, and its kernel."""
+    common = {"ph": "X", "args": {"correlation": number, "device": 0, "stream": 7}}
+    return [
+        common | {"cat": "cuda_runtime", "name": "cudaLaunchKernel", "pid": 1, "tid": 1, "ts": ts + 1, "dur": 2},
+        common | {"cat": "kernel", "name": "gemm", "pid": 0, "tid": 7, "ts": ts + 5, "dur": dur},
+    ]
+
+
+def flops(folder: Path, events: list[dict[str, Any]], peak: str = "") -> Section:
+    path = folder / "trace.json"
+    path.write_text(json.dumps({"schemaVersion": 1, "traceEvents": events}))
+    (section,) = traceconv.report([path], Questions(["flops"], peak=peak))
+    return section
+
+
+@pytest.mark.parametrize(
+    ("name", "dims", "concrete", "flop", "elements"),
+    [
+        ("aten::mm", [[8, 16], [16, 32]], ["", ""], 2 * 8 * 16 * 32, 8 * 16 + 16 * 32 + 8 * 32),
+        ("aten::addmm", [[32], [8, 16], [16, 32]], ["", "", ""], 2 * 8 * 16 * 32, 8 * 16 + 16 * 32 + 8 * 32),
+        ("aten::bmm", [[3, 8, 16], [3, 16, 32]], ["", ""], 3 * 2 * 8 * 16 * 32, 3 * (8 * 16 + 16 * 32 + 8 * 32)),
+        (
+            "aten::cudnn_convolution",
+            [[2, 3, 9, 9], [4, 3, 3, 3], [], [], []],
+            ["", "", "[1, 1]", "[2, 2]", "[1, 1]"],
+            2 * 2 * 4 * 5 * 5 * 3 * 3 * 3,
+            2 * 3 * 9 * 9 + 4 * 3 * 3 * 3 + 2 * 4 * 5 * 5,
+        ),
+        (
+            "aten::_flash_attention_forward",
+            [[2, 7, 3, 64]] * 3 + [[]] * 7,
+            [""] * 8 + ["False", ""],
+            4 * 2 * 3 * 7 * 7 * 64,
+            4 * 2 * 7 * 3 * 64,
+        ),
+        (
+            "aten::_flash_attention_forward",
+            [[2, 7, 3, 64]] * 3 + [[]] * 7,
+            [""] * 8 + ["True", ""],
+            2 * 2 * 3 * 7 * 7 * 64,
+            4 * 2 * 7 * 3 * 64,
+        ),
+    ],
+)
+def test_the_work_of_a_call(
+    name: str, dims: list[list[int]], concrete: list[str], flop: int, elements: int, tmp_path: Path
+) -> None:
+    (row,) = flops(tmp_path, [call(name, 0, dims, concrete), *launched(1, 0, 4)], "1,1").records()
+    assert row["gflop"] == pytest.approx(flop / 1e9)
+    assert row["time_ns"] == 4000
+    assert row["tflop_per_s"] == pytest.approx(flop / 4000 / 1000)
+    assert row["flop_per_byte"] == pytest.approx(flop / (2 * elements))
+    assert row["limit_share"] == pytest.approx(max(flop / 1e3, 2 * elements) / 4000)
+
+
+def test_calls_beside_a_device_that_launch_nothing_are_left_out(tmp_path: Path) -> None:
+    dims = [[8, 16], [16, 32]]
+    section = flops(tmp_path, [call("aten::mm", at, dims, ["", ""]) for at in (0, 100)] + launched(1, 0, 4))
+    assert [row["count"] for row in section.records()] == [1]
+    assert section.notes == ["left out: 1 call beside a device that launched nothing on it"]
+    section = flops(tmp_path, [call("aten::mm", at, dims, ["", ""]) for at in (0, 100)])
+    assert [(row["count"], row["time_ns"]) for row in section.records()] == [(2, 20_000)]
+
+
+def test_shapes_that_do_not_fit_are_counted(tmp_path: Path) -> None:
+    section = flops(tmp_path, [call("aten::mm", 0, [[8, 16], [17, 32]], ["", ""])])
+    assert (section.rows, section.notes) == ([], ["of 1 call the shapes do not tell the work"])
+
+
+@pytest.mark.parametrize("peak", ["989", "989,", "0,1", "inf,1", "a,b", "1,2,3"])
+def test_a_peak_is_two_numbers(peak: str) -> None:
+    with pytest.raises(UsageError, match="it is not two numbers"):
+        Questions(peak=peak).check()
