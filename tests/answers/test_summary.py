@@ -112,7 +112,7 @@ def test_what_limited_a_device(events: Events, expected: str, words: str, tmp_pa
 def test_what_ran_while_the_host_was_late_has_its_share(tmp_path: Path) -> None:
     found = limit(tmp_path, late((85, 88), event("tokenize", 1062, 10)))
     assert "; 25.0 % nothing was launched, 3.0 % launch calls ran; " in found["text"]
-    assert found["text"].endswith("; 60.0 % of the time without a launch, no slice was recorded.")
+    assert found["text"].endswith("; 60.0 % of the time without a launch, its thread recorded no slice.")
     assert (found["numbers"]["host_ran_ns"], found["numbers"]["host_late_ns"]) == (15_000, 25_000)
     found = limit(tmp_path, late((85, 88), event("tokenize", 1062, 16)))
     assert found["text"].endswith("64.0 % of the time without a launch, tokenize ran.")
@@ -177,7 +177,7 @@ def test_a_slow_step_and_what_made_it_slow(tmp_path: Path) -> None:
     slow = found["slow_step"]
     assert (
         slow["text"]
-        == "ProfilerStep#2 took 125 µs, 25 µs more than the median step (ProfilerStep#3): 25 µs of it conv."
+        == "ProfilerStep#2 took 125 µs, 25 µs more than the median step (ProfilerStep#3); 25 µs longer: conv."
     )
     assert slow["numbers"]["difference_ns"] == 25_000
     assert "steps" not in found

@@ -165,6 +165,8 @@ def flops(table: SliceTable, peak: Peak | None = None) -> Section:
         cells: tuple[Cell, ...] = (flop / 1e9, flop / total / 1e3, flop / size if sized and size else None, share)
         section.rows.append((name, shape, kind, len(members), total, *cells))
     section.rows.sort(key=lambda row: (-int(row[section.place("time_ns")] or 0), str(row[0]), str(row[1])))
+    if any(float(row[section.place("limit_share")] or 0) > 1 for row in section.rows):
+        section.notes.append("a share above 100 %: the device can do more than --peak says")
     idle = int(np.count_nonzero(time == 0))
     if idle:
         section.notes.append(f"left out: {quantity(idle, CALLS)} beside a device that launched nothing on it")

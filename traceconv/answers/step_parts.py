@@ -175,7 +175,7 @@ def _host_parts(table: SliceTable, steps: Rows) -> I64:
     of_process: dict[int, tuple[Intervals, Intervals]] = {}
     for _, members in grouped(table.row_of_track[slices.track[steps]]):
         inside = [_self_inside(table, row) for row in steps[members].tolist()]
-        if any(len(rows) > 1 for rows, _ in inside):
+        if any(not np.all(_runs_nothing(table, rows)) for rows, _ in inside):
             for number, (rows, self_ns) in zip(members.tolist(), inside, strict=True):
                 waiting, nothing = table.is_wait[rows], _runs_nothing(table, rows)
                 parts[number, 1:] = np.sum(self_ns[waiting & ~nothing]), np.sum(self_ns[nothing])

@@ -121,7 +121,7 @@ def _limit(tables: Tables) -> Iterator[Finding]:
     rows, section = (parts, "step_parts") if parts else (devices, "device")
     names = list(dict.fromkeys(row["device"] for row in rows))
     window = _sum(rows, "span_ns" if parts else "window_ns")
-    if not window:
+    if not window or _sum(rows, "idle_ns") == window:
         return
     idle, compute = _sum(rows, "idle_ns"), _sum(rows, "compute_ns")
     communication, copies, busy = _sum(rows, "exposed_comm_ns"), _sum(rows, "exposed_copy_ns"), window - idle
@@ -178,7 +178,9 @@ def _limit(tables: Tables) -> Iterator[Finding]:
 
 def _during(ran: Row) -> str:
     """Return what late hosts ran, for a sentence."""
-    did = "no slice was recorded" if ran["name"] == NOTHING_RAN else f"{_short(ran['name'])} ran"
+    if ran["time_ns"] < LIMITING * ran["whole_ns"]:
+        return ""
+    did = "its thread recorded no slice" if ran["name"] == NOTHING_RAN else f"{_short(ran['name'])} ran"
     return f"; {_percent(ran['time_ns'], ran['whole_ns'])} of the time without a launch, {did}"
 
 
@@ -240,9 +242,10 @@ def _operator(tables: Tables) -> Iterator[Finding]:
     elif not _devices(tables) and _named(rows) and any(row["self_ns"] for row in rows):
         row = max(rows, key=lambda each: (each["step_share"] or 0, each["self_ns"] or 0))
         whole, share, of_what = _denominator(row)
+        in_calls = f" in {quantity(row['count'], CALLS)}" if row["count"] is not None else ""
         text = (
             f"{_short(row['name'])} takes {shown_cell(share, Unit.SHARE)} of {of_what}: {format_short(row['self_ns'])} "
-            f"of its own in {quantity(row['count'], CALLS)}."
+            f"of its own{in_calls}."
         )
         numbers = {key: row[key] for key in ("name", "count", "self_ns", "host_share", "step_share")}
         yield Finding("operation", text, "operations", numbers | {"of": whole})
@@ -290,9 +293,15 @@ def _slow_step(tables: Tables) -> Iterator[Finding]:
     whole = sum(row["difference_ns"] for row in of_step)
     most = max(of_step, key=lambda row: row["difference_ns"])
     span = sum(row["time_ns"] for row in of_step)
+    step, usual = _short(first["step"]), _short(first["usual_step"])
+    if step == usual:
+        step = f"{step} at {format_short(first['start_ns'])}"
+    longer = f"{format_short(most['difference_ns'])} longer: {_short(most['name'])}"
+    rest = most["difference_ns"] - whole
+    shorter = f"; others {format_short(rest)} shorter" if rest > 0 else ""
     text = (
-        f"{_short(first['step'])} took {format_short(span)}, {format_short(whole)} more than the median step "
-        f"({_short(first['usual_step'])}): {format_short(most['difference_ns'])} of it {_short(most['name'])}."
+        f"{step} took {format_short(span)}, {format_short(whole)} more than the median step ({usual}); "
+        f"{longer}{shorter}."
     )
     numbers = {
         "step": first["step"],
@@ -321,7 +330,7 @@ def _ranks(tables: Tables) -> Iterator[Finding]:
                 for cause in tables.rows("late_causes")
                 if cause["rank"] == row["rank"] and cause["kind"] != COMMUNICATION
             ]
-            if causes and causes[0]["extra_ns"] > 0:
+            if causes and causes[0]["extra_ns"] >= LIMITING * row["caused_ns"]:
                 cause = causes[0]
                 numbers |= {"name": cause["name"], "extra_ns": cause["extra_ns"]}
                 did = "had nothing recorded" if cause["name"] == NOTHING_RAN else f"ran {_short(cause['name'])}"
@@ -352,7 +361,9 @@ def _idle_without_cause(tables: Tables) -> Iterator[tuple[Cell, ...]]:
 
 
 def _no_device(tables: Tables) -> Iterator[tuple[Cell, ...]]:
-    if not _devices(tables) and tables.rows("operations"):
+    if not any(tables.rows(name) for name in ("device", "operations", "waits", "steps")):
+        yield "What took the time?", "No slices are recorded; samples and counts are in the section layers."
+    elif not _devices(tables) and tables.rows("operations"):
         yield "Did a device limit the run?", _sentence(tables.notes("device") or ["its work has no duration"])
 
 

@@ -153,7 +153,7 @@ class OnnxRuntime(Importer):
         libraries="onnxruntime",
         shapes=("input_type_shape",),
         steps="model_run",
-        spans="SequentialExecutor::Execute",
+        spans="(?:Sequential|Parallel)Executor::Execute",
         unmeasured="Kernel",
         memory=rf"(?:{'|'.join(_LEVELS)})(?: \(.*\))?",
         # Every other number among the args is a counter of the fork.

@@ -309,7 +309,8 @@ NO_MARKS: Final = FormatMarks()
 #: Libraries; then kernels of PyTorch's symmetric memory and of the all-reduces of vLLM, SGLang, AITER, FlashInfer,
 #: TensorRT-LLM and Transformer Engine. Kernels that also normalise or add what they exchange are among them.
 COMMUNICATION: Final = (
-    r"(?i:nccl|rccl|hccl|xccl|nvshmem|oneccl|oneapi::ccl::|deep_?ep|msccl"
+    r"(?i:nccl|rccl|hccl|xccl|nvshmem|oneccl|oneapi::ccl::|deep_?ep|::(?:inter|intra)node::(?:\w*notify\w*|dispatch|combine)"
+    r"|msccl"
     r"|multimem_(?:one_shot_|two_shot_)?(?:all_?reduce|all_?gather|reduce_?scatter)"
     r"|cross_device_reduce_|(?:one|two)_?shot_?all_?reduce|all_?reduce_(?:prototype_)?(?:one|two)_?shot"
     r"|all_?reduce_fusion_kernel|quickreduce::|userbuffers_|lamport_?all_?reduce|all_?reduce_?lamport)"
@@ -324,6 +325,7 @@ WAITS: Final = (
     r"|<built-in (?:method|function) (?:sleep|select|poll)\b.*|(?:_thread\.)?R?[lL]ock\.acquire|time\.sleep"
     r"|(?:.*/)?selectors\.py\(\d+\): select|(?:.*/)?connection\.py\(\d+\): (?:wait|poll|_poll)"
     r"|MXNDArrayWaitAll|MXNDArrayWaitToRead|WaitForVar|LocalDeviceState::WaitFor|.*::Await"
+    r"|\$\S+\.py:\d+ (?:try_to_block|block_until_ready|wait|wait_for|acquire|join)"
     r"|ThunkExecutor::Execute \(wait for completion\)|Wait for (?:donation|usage) holds"
 )
 #: The calls of the system in which a thread waits, as Nsight Systems records them. Elsewhere these can be other names.
