@@ -388,11 +388,15 @@ MUTANTS: Sequence[Mutant] = (
     # answers
     Mutant("answers.operations:operations", changed(rows=[]), SECTIONS),
     Mutant("answers.operations:_outermost", all_of(2), SECTIONS),
-    Mutant("answers.operations:steps", changed(rows=[]), SECTIONS),
+    Mutant("answers.steps:steps", changed(rows=[]), SECTIONS),
     Mutant("answers.summaries:memory", changed(rows=[]), ("tests/answers/test_memory.py",)),
     Mutant("answers.device_time:device", changed(rows=[]), SECTIONS),
     Mutant("answers.operations:primitives", changed(rows=[]), ("tests/answers/test_primitives.py",)),
     Mutant("answers.summaries:logs", changed(rows=[]), ("tests/answers/test_logs.py",)),
+    Mutant("answers.device_work:kernels", changed(rows=[]), ("tests/answers/test_device_work.py",)),
+    Mutant("answers.step_parts:step_parts", changed(rows=[]), ("tests/answers/test_step_parts.py",)),
+    Mutant("answers.step_parts:step_differences", changed(rows=[]), ("tests/answers/test_step_parts.py",)),
+    Mutant("answers.flops:flops", changed(rows=[]), ("tests/answers/test_flops.py",)),
 )
 
 
