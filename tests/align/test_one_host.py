@@ -246,9 +246,9 @@ def test_none_is_placed_outside_of_its_bound(regime: str, seed: int) -> None:
 
 @pytest.mark.parametrize("seed", range(2))
 def test_a_clock_that_was_not_set_is_believed(seed: int) -> None:
-    assert not late_step(seed, is_set=False).unusable
-    assert not late_step_unstated(seed, is_set=False).unusable
-    assert not late_step_samples(seed, is_set=False).unusable
+    assert not late_step(seed, is_set=False).refused
+    assert not late_step_unstated(seed, is_set=False).refused
+    assert not late_step_samples(seed, is_set=False).refused
 
 
 @pytest.mark.parametrize("seed", range(3))

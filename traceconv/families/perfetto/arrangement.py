@@ -243,7 +243,8 @@ class Arrangement:
         aside, track = is_aside(stated), stated.slices.track
         works = self._with_rows_of(track[~aside] if aside.any() else track, stated.counters.track)
         shows = works | self._with_rows_of(stated.instants.track, stated.slices.track)
-        synthetic = np.array([clock.synthetic for clock in stated.clocks], bool)[stated.tracks.column("clock")]
+        of_clocks = np.array([clock.synthetic for clock in stated.clocks] or [False], bool)
+        synthetic = of_clocks[stated.tracks.column("clock")]
         synthetic[[index for index, track in stated.tracks.special() if track.synthetic]] = True
         works |= synthetic
         self._spread(works)
@@ -251,7 +252,9 @@ class Arrangement:
         above = self._parents
         in_process = (above != NO_TRACK) & (self._kind[above] == _PROCESS) & self._ids.native[above] & works[above]
         rows = np.flatnonzero(self._has_row & in_process & self._is_plain & shows & ~works)
-        rows = rows[~np.isin(rows, list(self.left_out))]
+        left_out = np.zeros(len(above), bool)
+        left_out[list(self.left_out)] = True
+        rows = rows[~left_out[rows]]
         several = np.bincount(above[rows], minlength=len(above)) > 1
         self._group(rows[several[above[rows]]], MARKS)
         self._late[self._group_of == MARKS] = False
