@@ -12,12 +12,12 @@ from msgspec import Struct
 
 from traceconv.answers.attribution import NONE, grouped, timelines
 from traceconv.answers.device_time import NOTHING_RAN, run_parts
-from traceconv.answers.device_work import sums_by, work
+from traceconv.answers.device_work import COMMUNICATION, sums_by, work
 from traceconv.answers.section import Column, Section, Unit, rounded
 from traceconv.answers.slice_tables import Rows, SliceTable, union
 from traceconv.answers.steps import is_span, is_step
+from traceconv.model import marks
 from traceconv.model.columns import I64
-from traceconv.model.marks import COMMUNICATION
 from traceconv.model.trace_inputs import inputs_of
 
 if TYPE_CHECKING:
@@ -98,9 +98,9 @@ def late_causes(table: SliceTable, waited: Waits, unknown: Sequence[str]) -> Sec
     return section
 
 
-_KINDS = ("", "host", "device", "wait", "communication")
+_KINDS = ("", "host", "device", "wait", COMMUNICATION)
 #: Found in the names of slices that wait for other ranks, besides kernels: PyTorch's c10d, gloo, MPI and NCCL.
-_EXCHANGES = rf"{COMMUNICATION}|^(?:c10d::|gloo:|mpi:|record_param_comms|ProcessGroup)"
+_EXCHANGES = rf"{marks.COMMUNICATION}|^(?:c10d::|gloo:|mpi:|record_param_comms|ProcessGroup)"
 
 
 def _before(waited: Waits, unknown: Sequence[str]) -> _Before | None:

@@ -1,4 +1,4 @@
-"""The sections `operations`, `steps` and `primitives`: the time of slices by name, of iterations, of library calls."""
+"""The sections `operations`, `waits` and `primitives`: the time of slices by name, of waits, of library calls."""
 
 from __future__ import annotations
 
