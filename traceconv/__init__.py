@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from traceconv.align.inputs import HostsApart
     from traceconv.answers import Questions
     from traceconv.answers.frames import Frame, Frames
-    from traceconv.answers.section import Activity, Column, Section, Window
+    from traceconv.answers.section import Activity, Column, Report, Section, Window
     from traceconv.answers.weighted_stacks import Stacks, WeightedStack
     from traceconv.api import (
         Identified,
@@ -97,11 +97,11 @@ __all__ = [
     "Frames", "Head", "HostsApart", "Identified", "Identity", "Importer", "ImporterFailed", "InconsistentClocks",
     "Input", "InputError", "Instants", "Level", "Limits", "Logs", "LostData", "Machine", "MalformedInput", "Match",
     "Matched", "NameMap", "NothingRead", "Output", "OutputError", "PairEstimate", "PairLine", "Placement", "Policy",
-    "Questions", "ReceiptLine", "Recording", "Result", "Samples", "Section", "SeveralErrors", "Slices", "Source",
-    "SourceInfo", "Stacks", "Survey", "TimePoint", "Together", "Trace", "TraceconvError", "Track", "TrackKind",
-    "Tracks", "UnrecognizedFormat", "UnrecognizedInput", "UnrelatedClocks", "UnverifiedAlignment", "UsageError",
-    "Verdict", "WeightedStack", "Window", "__version__", "clocks", "convert", "estimate", "expand", "export",
-    "formats", "frames", "identify", "merge", "parse_constraints", "read", "report", "stacks", "write",
+    "Questions", "ReceiptLine", "Recording", "Report", "Result", "Samples", "Section", "SeveralErrors", "Slices",
+    "Source", "SourceInfo", "Stacks", "Survey", "TimePoint", "Together", "Trace", "TraceconvError", "Track",
+    "TrackKind", "Tracks", "UnrecognizedFormat", "UnrecognizedInput", "UnrelatedClocks", "UnverifiedAlignment",
+    "UsageError", "Verdict", "WeightedStack", "Window", "__version__", "clocks", "convert", "estimate", "expand",
+    "export", "formats", "frames", "identify", "merge", "parse_constraints", "read", "report", "stacks", "write",
 ]
 # fmt: on
 
