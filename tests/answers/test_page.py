@@ -16,9 +16,11 @@ import traceconv
 from tests import HANG_S, oracle
 from tests.answers.test_report_command import CUDA, KINETO, ONEDNN, run
 from tests.golden import ROOT
+from tests.make_ranks import write_ranks
 from tests.oracle.fixtures import do_without
 from tests.ui import shot
-from traceconv.answers import SECTION_OF, SECTIONS, Questions
+from traceconv.answers import Questions
+from traceconv.answers.figures import readable
 from traceconv.answers.render import page
 from traceconv.answers.section import Cell, Column, Section, Unit, shown_cell
 
@@ -59,7 +61,11 @@ def test_the_overview_is_as_wide_as_its_card(width: int, dom: Dom) -> None:
 
 
 def names(html: str) -> list[str]:
-    return re.findall(r"<tr>\s*<td class=\"text\"><div>(.*?)</div>", html)
+    return re.findall(r"<tr>\s*<td>(?:<div>)?(.*?)<", html)
+
+
+def tables(html: str) -> list[str]:
+    return re.findall(r"<table>", html)
 
 
 def clicking(html: str, *buttons: int) -> str:
@@ -98,11 +104,58 @@ def test_all_sections_have_tables_and_those_with_data_plots() -> None:
     ):
         assert f"<h3>{words}</h3>" in html
     found = re.findall(r'<section id="(\w+)"', html)
-    assert found[:2] == ["summary", "strip"]
-    assert [name for name in found if name not in {"strip", *SECTION_OF}] == list(SECTIONS)
-    assert html.count("<th ") == html.count('<th scope="col" class=')
-    assert html.count('<svg class="track') == html.count('role="img"') <= html.count("<title>")
+    sections = traceconv.report([CUDA])
+    assert found == ["summary", "strip", *(section.name for section in sections[1:] if section.rows), "empty"]
+    empty = re.findall(r"<summary>(.*?)</summary>", html)[-1].split(", ")
+    assert {*found, *empty} == {
+        "strip",
+        "empty",
+        *(section.name for section in sections if section.notes or section.rows),
+    }
+    assert html.count('<svg class="track') == html.count('role="img"') == html.count('aria-label="') - len(tables(html))
     assert "<h3>Busy" not in page(traceconv.report([KINETO]), 0)
+
+
+def test_sentences_lead_to_the_tables_that_they_are_made_of() -> None:
+    html = page(traceconv.report([CUDA]), 0)
+    links = set(re.findall(r'href="#(\w+)"', html))
+    assert {"step_parts", "kernels", "operations"} <= links <= set(re.findall(r'<section id="(\w+)"', html))
+
+
+def test_names_without_their_template_arguments_still_differ() -> None:
+    start = "void at::native::vectorized_elementwise_kernel<4, at::native::"
+    names = [f"{start}{what}Functor<float>, std::array<char*, 3> >(int, {'at::' * 20})" for what in ("Mul", "Add")]
+    other = "void at::native::reduce_kernel<512, 1, at::native::ReduceOp<float, float> >(at::native::ReduceOp<float>)"
+    shown = readable([*names, other, "aten::mm", names[0]])
+    assert "MulFunctor" in shown[0]
+    assert "AddFunctor" in shown[1]
+    assert shown[2:] == ["void at::native::reduce_kernel<...>(at::native::ReduceOp<...>)", "aten::mm", shown[0]]
+    assert max(map(len, shown)) <= 80
+
+
+def test_many_ranks_are_in_natural_order_on_a_small_page(tmp_path: Path) -> None:
+    sections = traceconv.report(write_ranks(tmp_path, 32, 2), Questions(("steps", "device", "ranks", "overview")))
+    html = page(sections, 100)
+    assert len(html.encode()) < 400_000
+    strip = re.search(r'id="strip".*?</section>', html, re.S)
+    assert strip
+    labels = re.findall(r'class="name">rank (\d+) .*?GPU (\d)', strip[0])
+    assert labels == [(f"{rank:02}", str(device)) for rank in range(12) for device in range(2)]
+    assert "40 more rows are not drawn" in strip[0]
+    assert "15 of 64 are drawn: the most idle ones." in html
+    (device,) = (section for section in sections if section.name == "device")
+    assert [row["queue"] != "" for row in device.records()] == sorted(row["queue"] != "" for row in device.records())
+
+
+def test_steps_of_one_name_are_told_apart_by_their_start_and_track() -> None:
+    columns = ("name", "device", "start_ns", "compute_ns", "host_ns", "wait_ns", "untraced_ns", "track")
+    rows: list[tuple[Cell, ...]] = [("run", "", at, None, 5, 0, 1, track) for track in ("a", "b") for at in (0, 10)]
+    section = Section("step_parts", tuple(Column(name, name, Unit.TEXT) for name in columns), rows)
+    bars = re.findall(r'class="name">(.*?)</div>', page([section], 0))
+    assert bars == ["run at 0 ns · a", "run at 10 ns · a", "run at 0 ns · b", "run at 10 ns · b"]
+    many = Section("step_parts", section.columns, [(f"run {at}", "", at, None, at, 0, 0, "a") for at in range(30)])
+    assert re.findall(r'class="name">(.*?)</div>', page([many], 0)) == [f"run {at}" for at in range(15, 30)]
+    assert "15 of 30 are drawn: the longest ones." in page([many], 0)
 
 
 def test_bars_are_the_most_self_time_in_whatever_order_the_rows_are() -> None:
@@ -161,7 +214,7 @@ def test_size_follows_the_rows_that_are_shown() -> None:
 def test_output_by_ending(tmp_path: Path) -> None:
     target = tmp_path / "report.HTML"
     assert run(CUDA, "-o", target).returncode == 0
-    assert target.read_text(encoding="utf-8") == page(traceconv.report([CUDA]), 500)
+    assert target.read_text(encoding="utf-8") == page(traceconv.report([CUDA]), 100)
     assert run(CUDA, "-o", target).returncode == 2
     assert run(CUDA, "-o", target, "-f", "--format", "csv").returncode == 0
     assert target.read_text(encoding="utf-8").startswith("id,text,section,numbers")

@@ -199,7 +199,7 @@ def test_all_forms_name_the_input(tmp_path: Path) -> None:
             assert all(gpu in render(sections, 0) for gpu in gpus), form
     assert all(f"{one}.json · GPU 0" in RENDERERS["text"](sections, 0) for one in "ab")
     heading, *rows = csv.reader(RENDERERS["csv"]([one for one in sections if one.name == "device"], 0).splitlines())
-    assert [row[heading.index("input")] for row in rows] == 3 * ["a.json"] + 3 * ["b.json"]
+    assert [row[heading.index("input")] for row in rows] == ["a.json", "b.json"] + 2 * ["a.json"] + 2 * ["b.json"]
     steps = json.loads(RENDERERS["json"](sections, 0))["steps"]
     assert {(row["input"], row["track"]) for row in steps} == {
         (f"{one}.json", f"{one}.json · process 100 / thread 100") for one in "ab"

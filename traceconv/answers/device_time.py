@@ -52,9 +52,10 @@ _PLOTTED = 200  # the parts of the window
 def device(table: SliceTable, dispatch_limit: int = DISPATCH_LIMIT) -> list[Section]:
     """Return the tables `device`, and `host_late` where hosts were: a row for each device, then one for each queue.
 
-    A device with one queue has one row; its queues come in the order of their busy time. The window of a device is that
-    of the table, else from the start of its first work to the end of its last. The four parts computation, exposed
-    communication, exposed copies and idle add up to it; the parts of idle add up to idle. What is exposed depends on
+    A device with one queue has one row; queues of a device come in the order of their busy time. The window of a
+    device is that of the table, else from the start of its first work to the end of its last. The four parts
+    computation, exposed communication, exposed copies and idle add up to it; the parts of idle add up to idle. What is
+    exposed depends on
     all queues: rows of queues leave it empty. Gaps are divided as a whole, then cut to the window, so that the results
     for adjacent windows add up.
 
@@ -70,6 +71,7 @@ def device(table: SliceTable, dispatch_limit: int = DISPATCH_LIMIT) -> list[Sect
         return [section]
     start, end = _window(table, found.rows)
     idle: list[tuple[Device, Gaps, int]] = []
+    of_queues: list[tuple[Cell, ...]] = []
     busy_ns, idle_ns = section.place("busy_ns"), section.place("idle_ns")
     for device in devices(table):
         row, gaps_of_device = _row(table, found, device.work, (device.title, None, device.source), dispatch_limit)
@@ -83,12 +85,13 @@ def device(table: SliceTable, dispatch_limit: int = DISPATCH_LIMIT) -> list[Sect
             path = table.path(track)
             queue = path.removeprefix(device.path).removeprefix(" / ").removeprefix(JOINT) or path
             rows.append(_row(table, found, numbers, (device.title, queue, device.source), dispatch_limit)[0])
-        section.rows += sorted(rows, key=lambda row: -int(row[busy_ns] or 0))
+        of_queues += sorted(rows, key=lambda row: -int(row[busy_ns] or 0))
+    section.rows += of_queues
     shown = "that of --between" if table.window else "from the first work of the device or queue to its last"
-    of_queues = "; of a queue: busy + idle = window" if any(row[section.place("queue")] for row in section.rows) else ""
+    parts_of_queues = "; of a queue: busy + idle = window" if of_queues else ""
     section.legend.append(
         f"window: {shown}; computation + exposed communication + exposed copies + "
-        f"idle = window{of_queues}; idle = host late + launch call + dispatch + device wait + unknown"
+        f"idle = window{parts_of_queues}; idle = host late + launch call + dispatch + device wait + unknown"
     )
     started = table.in_window(table.trace.slices.ts[found.rows])
     section.notes += [f"{note}: idle may include them" for note in found.untimed]

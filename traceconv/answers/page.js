@@ -6,10 +6,10 @@ for (const table of document.querySelectorAll("table")) {
     const button = heading.querySelector("button");
     button.disabled = false;
     button.addEventListener("click", () => {
-      const numeric = !heading.classList.contains("text");
+      const numeric = heading.classList.contains("n");
       const state = heading.getAttribute("aria-sort");
       const up = state ? state === "descending" : !numeric;
-      const key = (row) => numeric ? row.cells[column].dataset.value : row.cells[column].textContent;
+      const key = (row) => row.cells[column].dataset.value ?? row.cells[column].textContent;
       const rows = [...table.tBodies[0].rows].map((row) => ({row, key: key(row)}));
       rows.sort((a, b) => {
         if (!a.key || !b.key) return !a.key - !b.key;

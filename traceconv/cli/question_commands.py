@@ -37,7 +37,7 @@ _ENDINGS = {
     "": "text",
 }
 #: The most rows of a table by the form of the report; data has all.
-_ROWS = {"text": 20, "markdown": 20, "html": 500}
+_ROWS = {"text": 20, "markdown": 20, "html": 100}
 #: Forms of the report that leave out empty tables unless they were asked for by name.
 _BRIEF = ("text", "markdown")
 
@@ -178,7 +178,7 @@ def _shown(form: str | None, as_json: bool, details: bool, top: int | None, path
     click.option(
         "--top",
         type=click.IntRange(0),
-        help="Print at most this many rows of each table; 0: all. Default: 20, 500 in HTML, all in JSON and CSV.",
+        help="Print at most this many rows of each table; 0: all. Default: 20, 100 in HTML, all in JSON and CSV.",
     ),
     click.option(
         "--format",
