@@ -644,6 +644,42 @@ def export_2024(path: Path) -> None:
     build(path, {"StringIds": string.rows(), **tables}, schema=SCHEMA_2024)
 
 
+def emit_nvtx(path: Path) -> None:
+    """Ranges of PyTorch for operators, with shapes, inside of ranges of the program; the backward pass has a thread."""
+    string = Strings()
+
+    def pushed(thread: int, start: int, end: int, text: str) -> dict[str, Any]:
+        return {"eventType": 59, "globalTid": thread, "start": start, "end": end, "domainId": 0, "textId": string(text)}
+
+    shapes = "sizes = [[3], [2, 4], [4, 3], [], []], input_op_ids = [(0,-1), (11,0), (12,0), (0,-1), (0,-1)]"
+    node = "AddmmBackward0, seq = 45328, op_id = 21"
+    tables: dict[str, Rows] = {
+        "CUPTI_ACTIVITY_KIND_RUNTIME": [
+            call(string, "cudaLaunchKernel_v7000", thread, start, 500, correlationId=number)
+            for number, (thread, start) in enumerate(
+                ((MAIN0, 13_000), (WORKER0, 33_000), (WORKER0, 34_000), (MAIN0, 41_000)), 1
+            )
+        ],
+        "CUPTI_ACTIVITY_KIND_KERNEL": [
+            kernel(string, name, start, dur, correlationId=number, globalPid=RANK0)
+            for number, (name, start, dur) in enumerate(
+                ((GEMM, 14_000, 4_000), (GEMM, 35_000, 2_000), (GEMM, 37_000, 1_000), (ADD, 42_000, 300)), 1
+            )
+        ],
+        "NVTX_EVENTS": [
+            pushed(MAIN0, 10_000, 20_000, "## forward, loss ##"),
+            pushed(MAIN0, 11_000, 16_000, f"aten::linear, seq = 45328, op_id = 12, {shapes.partition(', input')[0]}"),
+            pushed(MAIN0, 12_000, 15_000, f"aten::addmm, seq = 45328, op_id = 13, {shapes}"),
+            pushed(WORKER0, 31_000, 36_000, f"autograd::engine::evaluate_function: {node}"),
+            pushed(WORKER0, 32_000, 35_500, node.replace("21", "22")),
+            pushed(WORKER0, 32_500, 33_700, "aten::mm, op_id = 23"),
+            pushed(WORKER0, 33_800, 34_600, "aten::mm, op_id = 24, sizes = [[2, 4], [4, "),
+            pushed(MAIN0, 40_000, 43_000, "update, lr = 3, op_id = x"),
+        ],
+    }
+    build(path, {"StringIds": string.rows(), **tables}, enums={})
+
+
 def odd_rows(path: Path) -> None:
     """Rows that no export should hold: dangling ids, no times, times that are not numbers, ends before starts."""
     string = Strings()
@@ -756,6 +792,7 @@ CASES = {
     "export_2022": export_2022,
     "export_2024": export_2024,
     "odd_rows": odd_rows,
+    "emit_nvtx": emit_nvtx,
     "never_set": never_set,
     "empty": empty,
     "cut": cut,

@@ -16,6 +16,7 @@ from tests.make_nsight import MAIN0, global_id
 from tests.together import together
 from traceconv.align import align
 from traceconv.api import read
+from traceconv.families.common import torch_ranges
 from traceconv.families.common.text_lines import decimal_mark, number_of
 from traceconv.families.nsight import exported as schema
 from traceconv.families.nsight.activity_tables import SWAPPED
@@ -68,7 +69,7 @@ def query(path: Path, sql: str) -> list[tuple[Any, ...]]:
 # -- the golden inputs ------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("case", ["session", "export_2020", "odd_rows", "never_set", "empty"])
+@pytest.mark.parametrize("case", ["session", "export_2020", "odd_rows", "emit_nvtx", "never_set", "empty"])
 def test_golden_inputs_are_what_the_helper_makes(case: str, tmp_path: Path) -> None:
     made = tmp_path / "made.sqlite"
     make_nsight.CASES[case](made)
@@ -424,3 +425,30 @@ def test_a_payload_that_is_nested_too_deeply_stays_a_text(tmp_path: Path) -> Non
     deep = "[" * 100_000
     path = changed(tmp_path, f"UPDATE NVTX_EVENTS SET jsonText = '{deep}', uint64Value = NULL WHERE eventType = 34")
     assert read(path).counts() == read(SESSION).counts()
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "args"),
+    [
+        ("aten::view, op_id = 314290", "aten::view", {"op_id": 314290}),
+        ("aten::to, seq = 0, op_id = 7", "aten::to", {"Sequence number": 0, "op_id": 7}),
+        ("a, b, seq = 12", "a, b", {"Sequence number": 12}),
+        ("aten::add, seq = 1, sizes = [[2, 3], []]", "aten::add", {"Sequence number": 1, "Input Dims": [[2, 3], []]}),
+        (
+            "f, op_id = 9, sizes = [], input_op_ids = [(0,-1), (8,0)]",
+            "f",
+            {"op_id": 9, "Input Dims": [], "input_op_ids": "[(0,-1), (8,0)]"},
+        ),
+        ("f, sizes = [[1, -]]", "f", {"Input Dims": "[[1, -]]"}),
+        ("x, seq = 1, seq = 2", "x, seq = 1", {"Sequence number": 2}),
+    ],
+)
+def test_text_of_a_range_of_pytorch(text: str, name: str, args: dict[str, Any]) -> None:
+    assert torch_ranges.described(text) == (name, "cpu_op", args)
+
+
+@pytest.mark.parametrize(
+    "text", ["forward", ", seq = 1", "lr, seq = x", "a, op_id = 1, seq = 2 more", "a, op_id = 1 ", "a, sizes = [[2, "]
+)
+def test_text_of_another_range(text: str) -> None:
+    assert torch_ranges.described(text) == (text, "nvtx", {})

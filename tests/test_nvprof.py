@@ -250,6 +250,19 @@ def test_threads_and_negative_numbers(tmp_path: Path) -> None:
     assert trace.slices.track[0] == trace.instants.track[0]
 
 
+def test_ranges_of_pytorch_are_operators(tmp_path: Path) -> None:
+    profile = Profile(tmp_path / "run.nvvp")
+    profile.call("cudaMalloc", 0, 100)
+    for number, text in enumerate(("aten::mm, seq = 3, op_id = 4", "forward, lr = 3"), 1):
+        marker = {"objectKind": 2, "objectId": struct.pack("<III", PID, THREAD & 0xFFFFFFFF, 0), "id": number}
+        profile.add("MARKER", flags=2, timestamp=EPOCH + 50, name=profile.text(text), **marker)
+        profile.add("MARKER", flags=4, timestamp=EPOCH + 80, name=0, **marker)
+    profile.close()
+    trace = read(tmp_path / "run.nvvp")
+    assert sums(trace, "cpu_op") == {"aten::mm": (1, 30)}
+    assert sums(trace, "nvtx") == {"forward, lr = 3": (1, 30)}
+
+
 @pytest.mark.parametrize(
     ("value", "number"),
     [

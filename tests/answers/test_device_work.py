@@ -79,12 +79,14 @@ class Made:
         self.events: Events = []
         self.sums: dict[str, Counter[str]] = {"name": Counter(), "module": Counter(), "range": Counter()}
         self.at, self.correlation = 0, 0
+        # Where there is no operator at all, whatever is around a launch counts as one.
+        self.operators = "aten" if "aten::" in repr(tree) else ""
         self._draw(tree, "", "", "")
 
     def _draw(self, tree: list[Any], operator: str, module: str, range_: str) -> None:
         for name, inner, calls in tree:
             around = (
-                name if name.startswith("aten") else operator,
+                name if name.startswith(self.operators) else operator,
                 name.removeprefix("nn.Module: ") if name.startswith("nn.") else module,
                 name if name.startswith("##") else range_,
             )
@@ -204,3 +206,40 @@ def test_waits_steps_and_kernels_are_no_operations(case: str) -> None:
     assert not any(name.startswith("ProfilerStep#") for name in names)
     named = replace(table, step_name="aten::.*")
     assert not any(row["name"].startswith("aten::") for row in operations(named).records() if row["count"])
+
+
+def test_ranges_around_operators_are_rows_by_range_only(tmp_path: Path) -> None:
+    loader = "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"
+    ranges = (("## forward ##", 0), ("## forward ##", 1000), ("gloo:all_reduce", 2000), ("epoch", 3000), (loader, 4000))
+    events = [at_ns(name, start, 900, cat="user_annotation") for name, start in ranges]
+    events += [at_ns("## block ##", 3100, 700, cat="user_annotation")]
+    events += [at_ns("aten::mm", start, 300) for start in (100, 3200, 4100)]
+    table = kineto(tmp_path / "a.json", events)
+    section = operations(table)
+    assert {row["name"]: row["self_ns"] for row in section.records()} == {
+        "aten::mm": 900,
+        "gloo:all_reduce": 900,
+        loader: 600,
+    }
+    assert "left out: 4 slices that are ranges around operators; see --by range" in section.notes
+    by_range = {row["range"]: row["total_ns"] for row in operations(table, ("range",)).records()}
+    assert by_range == {"## forward ##": 1800, "gloo:all_reduce": 900, "epoch": 900, "## block ##": 700, loader: 900}
+
+
+def test_ranges_are_operations_where_no_operators_are_recorded(tmp_path: Path) -> None:
+    events = [at_ns("## forward ##", 0, 900, cat="user_annotation")]
+    events += [at_ns("## block ##", 100, 500, cat="user_annotation")]
+    rows = operations(kineto(tmp_path / "a.json", events)).records()
+    assert {row["name"]: row["self_ns"] for row in rows} == {"## forward ##": 400, "## block ##": 500}
+
+
+def test_operators_of_pytorch_as_ranges_of_nsight(tmp_path: Path) -> None:
+    path = ROOT / "nsight-systems" / "emit_nvtx" / "input.sqlite"
+    convert(path, tmp_path / "again.pftrace")
+    for table in (SliceTable(read(path)), SliceTable(read(tmp_path / "again.pftrace"))):
+        check_sums(table)
+        launched = {row["name"]: row["device_ns"] for row in operations(table).records() if row["device_ns"]}
+        assert launched == {"aten::addmm": 4000, "aten::mm": 2000, "AddmmBackward0": 1000, "cudaLaunchKernel": 300}
+        by_range = {row["range"]: row["device_ns"] for row in operations(table, ("range",)).records()}
+        assert by_range["## forward, loss ##"] == 7000
+        assert by_range["update, lr = 3, op_id = x"] == 300

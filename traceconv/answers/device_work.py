@@ -86,8 +86,8 @@ def devices(table: SliceTable) -> list[Device]:
 def operators(table: SliceTable) -> I64:
     """Return the operator that launched each slice of device work: a row of the slices, NONE without one; shared.
 
-    It is the innermost slice around the launch call in the categories that the format declares as operators; if it
-    declares none, the innermost slice that is itself no launch call, step, span or wait. Without such a slice, as for
+    It is the innermost slice around the launch call in the categories that the format declares as operators; if the
+    file has none, the innermost slice that is itself no launch call, step, span or wait. Without such a slice, as for
     graphs, it is the call itself.
     """
     found: I64 = table.once(_operators)
@@ -239,8 +239,8 @@ def _operators(table: SliceTable) -> I64:
 
 def _accepted(table: SliceTable, marks: FormatMarks, rows: Rows) -> npt.NDArray[np.bool_]:
     """Return which slices of an input are operators."""
-    if marks.operators:
-        return table.of_categories(marks.operators, rows)
+    if marks.operators and np.any(operators := table.of_categories(marks.operators, rows)):
+        return operators
     return ~table.of_categories((*(marks.launches.calls if marks.launches else ()), *marks.asides), rows)
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from traceconv.answers.attribution import NONE, grouped, work_of
-from traceconv.answers.device_work import devices, first_above, operators, sums_by, work
+from traceconv.answers.device_work import devices, first_above, is_operator, operators, sums_by, work
 from traceconv.answers.section import Cell, Column, Section, Unit, place_of, rounded
 from traceconv.answers.slice_tables import NO_PARENT, Rows, SliceTable, lengths_in_groups
 from traceconv.answers.steps import is_span, is_step, step_rows
@@ -20,7 +20,7 @@ from traceconv.io.shown import quantity
 from traceconv.model.args import ABSENT, arg_values, as_text
 from traceconv.model.columns import I32, I64, chunks, distinct_values, gathered, like_next, stable_order
 from traceconv.model.diagnostics import CALLS, SLICES
-from traceconv.model.marks import PrimitiveMarks
+from traceconv.model.marks import INPUT_DATA, PrimitiveMarks
 from traceconv.model.trace_inputs import by_stated_inputs, inputs_of
 
 # -- The section `operations`: the time of slices by name, or by other keys ------------------------------------------
@@ -60,8 +60,9 @@ ARG = "arg:"
 def operations(table: SliceTable, by: Sequence[str] = ("name",), sort: str = "") -> Section:
     """Return a row for each value of the keys, sorted by a column: numbers descending, texts ascending.
 
-    Device work, steps and waits are no operations. The device time of a row is that of the work which its slices
-    launched, without operations inside them; with the row NO_OPERATOR they add up to all device work.
+    Device work, steps and waits are no operations; ranges around operators only if `by` has "range". The device time of
+    a row is that of the work which its slices launched, without operations inside them; with the row NO_OPERATOR they
+    add up to all device work.
 
     Slices without a recorded duration are counted in a column of their own; times are of the others, None without any.
     Of slices that sum up several calls, each call counts; percentiles and the maximum are None, since sums do not tell.
@@ -79,7 +80,7 @@ def operations(table: SliceTable, by: Sequence[str] = ("name",), sort: str = "")
     columns = columns_of(by)
     section = Section("operations", columns[:-1])
     codes, values = combined([key_of(table, key) for key in by])
-    counted = table.counted[_is_operation(table)[table.counted]]
+    counted = table.counted[_is_operation(table, ranges="range" in by)[table.counted]]
     launched = _launched(table, codes)
     if not len(counted) and not launched:
         section.notes.append(_why_empty(table))
@@ -118,6 +119,8 @@ def operations(table: SliceTable, by: Sequence[str] = ("name",), sort: str = "")
     left_out = len(table.trace.slices.ts) - len(table.recorded)
     if left_out:
         section.notes.append(f"left out: {quantity(left_out, SLICES)} (copies of others, or about the recording)")
+    if "range" not in by and (ranges := int(np.count_nonzero(table.once(_is_around_operators)[table.counted]))):
+        section.notes.append(f"left out: {quantity(ranges, SLICES)} that are ranges around operators; see --by range")
     section.notes += table.synthetic_notes(table.trace.slices.track)
     section.notes += without_values(by, section.rows)
     section.legend.append(
@@ -131,11 +134,34 @@ def operations(table: SliceTable, by: Sequence[str] = ("name",), sort: str = "")
     return section
 
 
-def _is_operation(table: SliceTable) -> npt.NDArray[np.bool_]:
-    """Return a mask of the slices that are neither device work, nor steps, nor spans, nor waits."""
+def _is_operation(table: SliceTable, *, ranges: bool) -> npt.NDArray[np.bool_]:
+    """Return a mask of all but device work, steps, spans, waits and, unless `ranges`, ranges around operators."""
     mask = ~(is_step(table) | is_span(table) | table.is_wait)
+    if not ranges:
+        mask &= ~table.once(_is_around_operators)
     for number in range(len(table.trace.sources)):
         mask[work_of(table, number)] = False
+    return mask
+
+
+def _is_around_operators(table: SliceTable) -> npt.NDArray[np.bool_]:
+    """Return a mask of the ranges of the user of a name that has operators inside; loaders of input data are none."""
+    slices, parent = table.trace.slices, table.nesting.parent
+    mask = np.zeros(len(slices.ts), bool)
+    is_range = is_around(table, "range")
+    if not np.any(is_range):
+        return mask
+    holds_operator = np.append(mask, True)  # NO_PARENT is the last one
+    above = parent[is_operator(table) & ~is_range]
+    while len(above := distinct_values(above[~holds_operator[above]])):
+        holds_operator[above] = True
+        above = parent[above]
+    for number in range(len(table.trace.sources)):
+        rows = table.rows_of(number)
+        rows = rows[is_range[rows]]
+        names = slices.name[rows]
+        around = np.isin(names, distinct_values(names[holds_operator[rows]]))
+        mask[rows] = around & ~table.naming(INPUT_DATA, rows)
     return mask
 
 
@@ -462,15 +488,16 @@ def _forward(table: SliceTable) -> I64:
     trace, slices = table.trace, table.trace.slices
     forward = np.full(len(slices.ts), NONE, np.int64)
     for number, info in enumerate(trace.sources):
-        if not info.marks.backward:
+        if info.marks.backward is None:
             continue
         rows = table.rows_of(number)
         rows = rows[table.of_categories(info.marks.operators, rows)]
-        values = arg_values(trace.args, slices.args_at[rows], slices.args_len[rows], info.marks.backward)
+        keys = info.marks.backward.number, info.marks.backward.thread
+        values = arg_values(trace.args, slices.args_at[rows], slices.args_len[rows], keys)
         pairs = [tuple(value if type(value) is int else NONE for value in values[1][at]) for at in values[0].tolist()]
         sequence, thread = np.array(pairs, np.int64).reshape(-1, 2).T
-        is_forward = (sequence >= 0) & (thread <= 0)
-        is_backward = (sequence >= 0) & (thread > 0)
+        computes_gradient = (thread > 0) | table.named(info.marks.backward.names, rows)
+        is_forward, is_backward = (sequence >= 0) & ~computes_gradient, (sequence >= 0) & computes_gradient
         order = np.lexsort((slices.ts[rows], sequence))
         before = np.maximum.accumulate(np.where(is_forward[order], np.arange(len(rows)), NONE))
         same = (before != NONE) & (sequence[order[before]] == sequence[order])

@@ -181,6 +181,20 @@ class SeveralMarks(Struct, frozen=True):
     means: bool
 
 
+class BackwardMarks(Struct, frozen=True):
+    """How to find the operator whose gradient another one computes.
+
+    Attributes:
+        number: the arg with the number that both share.
+        thread: the arg with the thread of the former, which only the latter has.
+        names: a pattern of the names that only the latter has, where the file does not state the thread.
+    """
+
+    number: str
+    thread: str
+    names: str
+
+
 class FlopMarks(Struct, frozen=True):
     """How to tell the floating-point operations of calls from the shapes of their inputs.
 
@@ -257,7 +271,8 @@ class FormatMarks(Struct, frozen=True):
         is_output: whether traceconv wrote the file: then the ranks of its inputs and the groups of collectives are
             lost.
         operators: the categories of slices that are operators of a framework: device work is of the innermost one
-            around its launch. Empty if the format has none of its own: then any slice around the launch is one.
+            around its launch. Any slice around the launch is one if the format has none of its own, or the file none of
+            these.
         modules: a pattern of the names of slices that last while a module of a network runs; its group is the name of
             the module. "" if there are none.
         spans: a pattern of the names or categories of slices that only last as long as what runs in them, and do no
@@ -265,8 +280,7 @@ class FormatMarks(Struct, frozen=True):
         waits: a pattern of the names of slices in which a thread waits, besides WAITS; "" if there are none.
         flops: how to tell the operations of calls; None if nothing tells them.
         ranges: the categories of ranges that the user's program marks.
-        backward: the args with the number that an operator and its backward operator share, and with the thread of the
-            former, which only the latter has; empty if there are none.
+        backward: how to find the operator of a backward operator; None if nothing tells.
     """
 
     launches: LaunchMarks | None = None
@@ -297,7 +311,7 @@ class FormatMarks(Struct, frozen=True):
     operators: tuple[str, ...] = ()
     modules: str = ""
     ranges: tuple[str, ...] = ()
-    backward: tuple[str, ...] = ()
+    backward: BackwardMarks | None = None
     spans: str = ""
     flops: FlopMarks | None = None
     waits: str = ""

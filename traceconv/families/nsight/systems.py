@@ -24,6 +24,7 @@ from msgspec import structs
 
 from traceconv.errors import InputError, MalformedInput
 from traceconv.families.common import cupti as _cupti
+from traceconv.families.common import torch_ranges
 from traceconv.families.common.sqlite_tables import Row
 from traceconv.families.identification import Signature
 from traceconv.families.importer import Importer, Match, option
@@ -189,7 +190,9 @@ class Nvtx:
         if isinstance(color, int) and color:
             args["color"] = f"#{color & 0xFFFFFFFF:08x}"
         args |= self._payload(values)
-        return Described(self._text(values["text"], values["textId"]) or "[NVTX]", "nvtx", args)
+        text = self._text(values["text"], values["textId"]) or "[NVTX]"
+        name, category, more = torch_ranges.described(text)
+        return Described(name, category, args | more)
 
     def _payload(self, values: dict[str, Any]) -> dict[str, Any]:
         for column in exported.NVTX_PAYLOADS:
@@ -433,6 +436,7 @@ class NsightSystems(Importer):
         ("runtime and driver call, OS runtime call, cuDNN, cuBLAS, MPI, UCX, OpenACC, OpenMP", "slice on its thread"),
         ("correlation id", "flow from the call to the work that it started"),
         ("NVTX push/pop range", "slice on its thread, with domain, category, colour and payload as args"),
+        ("NVTX range of an operator of PyTorch (emit_nvtx)", "the same; sequence number, shapes and call ids are args"),
         ("NVTX start/end range", "slice on a track of its domain, with both threads as args"),
         ("NVTX mark, CUDA event, CPU page fault", "instant"),
         ("copy or fault of unified memory", "slice on the track of unified memory of its device"),
@@ -448,7 +452,7 @@ class NsightSystems(Importer):
         "Kernels and calls whose times, and kernels whose start could not be collected (0) are counted, and not drawn.",
         "The accuracy of the session's start against the wall clock is not known.",
     )
-    marks = structs.replace(GPU_MARKS, zero_before_work=True, waits=SYSTEM_WAITS)
+    marks = structs.replace(GPU_MARKS, zero_before_work=True, waits=SYSTEM_WAITS, **torch_ranges.MARKS)
 
     def sniff(self, head: Head) -> Match:
         """Recognise the table of strings together with tables that no one else has."""

@@ -40,6 +40,7 @@ import numpy as np
 from traceconv.demangle import demangle
 from traceconv.errors import MalformedInput
 from traceconv.families.common import cupti as _cupti
+from traceconv.families.common import torch_ranges
 from traceconv.families.common.sqlite_tables import Described, Known, Launches, Row, Spans
 from traceconv.families.identification import Signature
 from traceconv.families.importer import Importer, Match
@@ -447,8 +448,6 @@ def _launch_args(row: Row, number: int) -> dict[str, Any]:
     return args
 
 
-CATEGORY = "nvtx"
-
 _INSTANT, _START, _END = 1, 2, 4
 _SYNC = {8: "acquire", 16: "acquired", 32: "acquire failed", 64: "release"}
 _COLOR_ARGB = 2
@@ -461,8 +460,7 @@ _DATA_COLUMNS = ("flags", "id", "payloadKind", "payload", "color", "category")
 class _Open(NamedTuple):
     track: TrackId
     ts: int
-    name: str
-    args: dict[str, Any]
+    described: tuple[str, str, dict[str, Any]]  # name, category, args
     row: int
 
 
@@ -505,11 +503,12 @@ class Marks:
         args |= self._data.take(number, "ranges and marks")
         sync = [word for bit, word in _SYNC.items() if flags & bit]
         args |= {"sync": ", ".join(sync)} if sync else {}
-        text = self._activities.text(name, place)
+        text, category, more = torch_ranges.described(self._activities.text(name, place))
+        args |= more
         if flags & _START:
-            self._open.setdefault(number, []).append(_Open(track, ts, text, args, row))
+            self._open.setdefault(number, []).append(_Open(track, ts, (text, category, args), row))
         else:
-            self._out.instant(track, ts, text, CATEGORY, args, row)
+            self._out.instant(track, ts, text, category, args, row)
             self._out.balance.written += 1
 
     def _end(self, place: str, ts: int, number: Any) -> None:
@@ -520,7 +519,7 @@ class Marks:
         mark = started.pop()
         if not started:
             del self._open[number]
-        self._out.slice(mark.track, mark.ts, ts - mark.ts, mark.name, CATEGORY, mark.args, mark.row)
+        self._out.slice(mark.track, mark.ts, ts - mark.ts, *mark.described, mark.row)
         self._out.balance.written += 1
         self._out.balance.merged[JOINED_ENDS] += 1
 
@@ -529,9 +528,10 @@ class Marks:
         last = self._out.tables.last_ts()
         for started in self._open.values():
             for mark in started:
-                self._out.problem(UNENDED, self._activities.place("MARKER", mark.row), repr(mark.name))
-                args = mark.args | {"unfinished": True}
-                self._out.slice(mark.track, mark.ts, max(last - mark.ts, 0), mark.name, CATEGORY, args, mark.row)
+                name, category, args = mark.described
+                self._out.problem(UNENDED, self._activities.place("MARKER", mark.row), repr(name))
+                args |= {"unfinished": True}
+                self._out.slice(mark.track, mark.ts, max(last - mark.ts, 0), name, category, args, mark.row)
                 self._out.balance.written += 1
 
     def _track(self, about: ObjectId) -> TrackId:
@@ -577,7 +577,11 @@ class NvprofSqlite(Importer):
         ("copies and memsets", "slices on their stream, under the name that nvprof prints, with bytes and throughput"),
         ("runtime and driver calls", "slices on their thread"),
         ("correlation ids", "flows from the call to what it launched"),
-        ("NVTX ranges and marks", "slices and instants on their thread"),
+        (
+            "NVTX ranges and marks",
+            "slices and instants on their thread; for operators of PyTorch (emit_nvtx), sequence number, shapes and "
+            "call ids are args",
+        ),
         ("synchronization, overhead, OpenACC, OpenMP", "slices"),
         ("unified memory", "slices for migrations, instants for faults, per device"),
         ("allocations", "instants and a counter of the bytes in use"),
@@ -591,7 +595,7 @@ class NvprofSqlite(Importer):
         "Kernel names are demangled as by c++filt; nvprof itself prints them slightly differently (float const *).",
     )
     unrecorded = "nvprof runs on GPUs up to compute capability 7; none was at hand. Public databases were read, too."
-    marks = msgspec.structs.replace(GPU_MARKS, counts=CountMarks((_cupti.KERNEL,), r"event_\d+"))
+    marks = msgspec.structs.replace(GPU_MARKS, counts=CountMarks((_cupti.KERNEL,), r"event_\d+"), **torch_ranges.MARKS)
 
     def sniff(self, head: Head) -> Match:
         """Recognise the tables: StringTable and CUPTI activities; Nsight Systems has StringIds instead."""

@@ -299,7 +299,7 @@ def _marks_of(formats: Collection[str]) -> FormatMarks:
         operators=_distinct(mark.operators for mark in launching) if all(mark.operators for mark in launching) else (),
         modules=next((mark.modules for mark in marks if mark.modules), ""),
         ranges=_distinct(mark.ranges for mark in marks),
-        backward=next((mark.backward for mark in marks if mark.backward), ()),
+        backward=next((mark.backward for mark in marks if mark.backward), None),
         spans=_any_of([mark.spans for mark in marks]),
         waits=_any_of([mark.waits for mark in marks]),
         flops=next((mark.flops for mark in marks if mark.flops), None),

@@ -59,7 +59,7 @@ from traceconv.families.chrome.event import Event, members_of, text_of
 from traceconv.families.chrome.events import EMPTY_EVENT, ChromeEvents, pid_and_tid
 from traceconv.families.chrome.flows import FlowSteps
 from traceconv.families.chrome.json_reader import ChromeReader
-from traceconv.families.common import cupti
+from traceconv.families.common import cupti, torch_ranges
 from traceconv.families.common.collective_kernels import kind_of_kernel
 from traceconv.families.identification import Signature
 from traceconv.families.importer import Importer, Match
@@ -248,10 +248,10 @@ class PytorchKineto(Importer):
         ),
         unmeasured="|".join((*_ON_DEVICE, "cuda_runtime", "cuda_driver", "Runtime")),
         early_at_zero=True,
-        operators=("cpu_op", "Operator"),
+        operators=(torch_ranges.OPERATOR, "Operator"),
         modules=r"nn\.Module: (.+)",
         ranges=("user_annotation",),
-        backward=("Sequence number", "Fwd thread id"),
+        backward=torch_ranges.BACKWARD,
         flops=_FLOPS,
         allocations=AllocationMarks(
             r"\[memory\]", "Bytes", "Addr", ("Device Type", "Device Id"), devices=_DEVICE_TYPES
