@@ -14,8 +14,8 @@ from tests.answers.test_sections import Events, event, kineto
 from tests.golden import ROOT
 from traceconv.answers.operations import operations, waits
 from traceconv.answers.slice_tables import SliceTable
-from traceconv.answers.step_parts import LEAST_STEPS, NOT_RECORDED, SLOW, step_differences, step_parts
-from traceconv.answers.steps import is_step, steps
+from traceconv.answers.step_parts import step_parts
+from traceconv.answers.steps import LEAST_STEPS, NOT_RECORDED, OTHERS, SLOW, is_step, step_differences, steps
 from traceconv.api import convert, read
 
 BEGIN = 10_000  # ns; a time of 0 would be one that was never set
@@ -181,6 +181,26 @@ def test_steps_of_one_name_stay_apart(tmp_path: Any) -> None:
     ]
     slow = [(row["start_ns"], row["difference_ns"]) for row in step_differences(table).records()]
     assert slow == [(300_000, 20_000), (100_000, 10_000)]
+
+
+@pytest.mark.parametrize(("count", "others"), [(11, 0), (14, 4)])
+def test_the_names_of_a_slow_step_that_differ_least_have_one_row(count: int, others: int, tmp_path: Any) -> None:
+    """The eleventh name would not be shorter as a row of others; nothing recorded is a name, and differs most."""
+    events = []
+    for step in range(3):
+        events.append(event(f"ProfilerStep#{step}", 1000 * step + 1, 900 if step == 2 else 300, cat="user_annotation"))
+        for at in range(count - 1):
+            start, slower = 1000 * step + 2 + 60 * at * (step == 2) + 20 * at * (step < 2), at if step == 2 else 0
+            events.append(event(f"op{at}", start, 15 - slower if at % 2 else 15 + slower))
+    rows = step_differences(kineto(tmp_path / "a.json", events)).records()
+    changes = {f"op{at}": 1000 * (-at if at % 2 else at) for at in range(count - 1)}
+    named = {row["name"]: row["difference_ns"] for row in rows if row["name"] not in (OTHERS, NOT_RECORDED)}
+    kept = sorted(changes, key=lambda name: -abs(changes[name]))[: count - 1 - others]
+    assert named == {name: changes[name] for name in kept}
+    assert sum(row["difference_ns"] for row in rows) == 600_000
+    assert sum(row["usual_ns"] for row in rows) == 300_000
+    assert [row["name"] for row in rows if row["name"] == OTHERS] == [OTHERS] * (others > 0)
+    assert others == 0 or rows[-1]["name"] == OTHERS
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from tests.answers.test_ranks import tables as tables_of_ranks
 from tests.answers.test_sections import KINETO, event, kineto, launched, only, parts
 from traceconv.answers.device_time import device
 from traceconv.answers.slice_tables import SliceTable
-from traceconv.answers.steps import steps
+from traceconv.answers.steps import NOT_RECORDED, steps
 from traceconv.errors import UsageError
 from traceconv.model import args
 from traceconv.model.args import Args
@@ -50,7 +50,7 @@ def test_what_has_no_duration_made_no_step_slow(tmp_path: Path) -> None:
         events.append(event("cut", number * 100 + 1, 4 + slow, **(OPEN if slow else {})))
         events.append(event("conv", number * 100 + 70 if slow else number * 100 + 30, 6 + slow // 10))
     row = only(steps(kineto(tmp_path / "a.json", events))[0], state="outlier")
-    assert (row["step"], row["slower_operation"]) == ("ProfilerStep#3", "conv")
+    assert (row["step"], row["slower_operation"]) == ("ProfilerStep#3", NOT_RECORDED)
 
 
 def test_work_of_unknown_duration_does_not_keep_a_device_busy(tmp_path: Path) -> None:

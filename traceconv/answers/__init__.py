@@ -22,8 +22,8 @@ from traceconv.answers.run_ratios import run_ratios
 from traceconv.answers.section import Column, Section, place_of
 from traceconv.answers.selection import Condition, absent_args, check_between, cut, holds, parse, window_of
 from traceconv.answers.slice_tables import SliceTable
-from traceconv.answers.step_parts import step_differences, step_parts
-from traceconv.answers.steps import step_pattern, steps
+from traceconv.answers.step_parts import step_parts
+from traceconv.answers.steps import step_differences, step_pattern, steps
 from traceconv.answers.summaries import COLUMNS, logs, memory, overview, with_totals
 from traceconv.answers.summary import summary
 from traceconv.errors import UsageError, refuse_single_texts

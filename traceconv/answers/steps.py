@@ -1,20 +1,25 @@
-"""The section `steps`: which slices are steps, how long they took, and which operations made slow ones slow."""
+"""The section `steps`: which slices are steps, how long they took, and what made slow ones slow.
+
+The differences between a step and the median step add up to the difference of their durations, in exact integers.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable
+from collections import defaultdict
 from itertools import compress
+from statistics import median
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from traceconv.answers.section import Cell, Column, Section, Unit
-from traceconv.answers.slice_tables import Rows, SliceTable
+from traceconv.answers.slice_tables import ALL, Rows, SliceTable, Some
 from traceconv.errors import UsageError
 from traceconv.io.limits import UserPattern, user_pattern
 from traceconv.model.args import having_any
-from traceconv.model.columns import I32, distinct_values
+from traceconv.model.columns import I64, distinct_values
 from traceconv.model.trace_inputs import by_stated_inputs, inputs_of
 
 _STEP_COLUMNS = (
@@ -37,6 +42,18 @@ _OF_ALL = (
     Column("max_ns", "max", Unit.NS),
     Column("input", "input", Unit.TEXT, detail=True),
 )
+_DIFFERENCES = (
+    Column("step", "step", Unit.TEXT),
+    Column("start_ns", "start", Unit.NS, detail=True),
+    Column("usual_step", "median step", Unit.TEXT),
+    Column("name", "name", Unit.TEXT),
+    Column("kind", "kind", Unit.TEXT),
+    Column("time_ns", "time", Unit.NS),
+    Column("usual_ns", "in the median step", Unit.NS),
+    Column("difference_ns", "difference", Unit.NS),
+    Column("track", "track", Unit.TEXT, detail=True),
+    Column("input", "input", Unit.TEXT, detail=True),
+)
 #: A step is an outlier if its distance from the median is this many times the median distance, and at least this share
 #: of the median.
 _FAR, _AT_LEAST = 5, 0.1
@@ -50,9 +67,13 @@ _COUNTED = re.compile(
     r"((?:.*[^a-zA-Z])?(?:step|iter|iteration|batch)[ _#:=-]*)([0-9]{1,18})", re.IGNORECASE | re.DOTALL
 )
 _LEAST_NUMBERED = 2
-#: The number in place of a name for the self time of a step, since numbered steps have names of their own.
-_ITSELF = -1
-_NOT_SLOWER = None, ""
+#: A step is slow if it takes this many times the median of its track, and the track has this many steps.
+SLOW, LEAST_STEPS = 1.25, 3
+#: The names of a slow step that have rows of their own; a step of a model has hundreds.
+MOST_DIFFERENCES = 10
+#: The names of the time in which a step runs nothing that was recorded, and of all other names.
+NOT_RECORDED, OTHERS = "(nothing recorded)", "(other names)"
+_KINDS = ("", "wait", "call of the device", "operation")
 
 
 def steps(table: SliceTable) -> list[Section]:
@@ -71,12 +92,7 @@ def steps(table: SliceTable) -> list[Section]:
         return [section]
     trace = table.trace
     slices = trace.slices
-    names = np.array(slices.name)
-    names[rows] = _ITSELF
     timed = table.timed
-    by_track: dict[int, list[int]] = {}
-    for row in rows[np.lexsort((slices.ts[rows], slices.track[rows]))].tolist():
-        by_track.setdefault(int(table.row_of_track[slices.track[row]]), []).append(row)
     stated = by_stated_inputs(trace)
     inputs = inputs_of(stated, "slices")
     file_of = {row: stated.sources[inputs[row]].name for row in rows.tolist()}
@@ -88,15 +104,14 @@ def steps(table: SliceTable) -> list[Section]:
         return not table.step_name and _leaves_out(*(trace.strings[slices.name[step]] for step in (row, follows)))
 
     of_steps: list[tuple[int, tuple[Cell, ...]]] = []
-    for track, track_rows in by_track.items():
+    for track, track_rows in _by_track(table, rows[np.lexsort((slices.ts[rows], slices.track[rows]))]).items():
         title = table.title(track)
         durations = {row: int(slices.dur[row]) for row in track_rows if timed[row]}
-        middle = _median(durations.values())
-        spread = _median(abs(duration - middle) for duration in durations.values())
+        middle = median(durations.values() or (0,))
+        spread = median([abs(duration - middle) for duration in durations.values()] or (0,))
         limit = max(_FAR * spread, _AT_LEAST * middle) if len(durations) >= _FEW else float("inf")
         far = {row for row, duration in durations.items() if abs(duration - middle) > limit}
-        inside = {row: _inside(table, names, row) for row in durations} if far else {}
-        usual = _usual(inside.values())
+        usual = _usual_step(table, [*durations]) if far else 0
         for number, row in enumerate(track_rows):
             if row not in shown:
                 continue
@@ -106,7 +121,8 @@ def steps(table: SliceTable) -> list[Section]:
             begin = start - table.start if in_time else None
             has_next = in_time and follows != row and not is_apart(row, follows)
             interval = int(slices.ts[follows]) - start if has_next else None
-            why = _slower(table, inside[row], usual) if row in far and durations[row] > middle else _NOT_SLOWER
+            longest = differences(table, row, usual)[0] if row in far and durations[row] > middle else None
+            why = (None, "") if longest is None else (longest.time - longest.usual, longest.name)
             name = trace.strings[slices.name[row]]
             state = "outlier" if row in far else "first" if number == 0 else ""
             state = state if row in durations else "no duration"
@@ -242,38 +258,126 @@ def _summary(durations: list[int], measured: int) -> list[int]:
     return [len(ordered), measured, *(ordered[rank - 1] for rank in ranks)]
 
 
-def _median(numbers: Iterable[float]) -> float:
-    """Return the median, the mean of the two middle ones if their number is even; 0 without any."""
-    ordered = sorted(numbers)
-    half, odd = divmod(len(ordered), 2)
-    return ordered[half] if odd else (ordered[half - 1] + ordered[half]) / 2 if ordered else 0
+# -- The table `step_differences`: what slow steps ran longer, or shorter, than the median step ----------------------
 
 
-def _usual(inside: Collection[dict[int, int]]) -> dict[int, float]:
-    """Return the median over all steps of the self time by name, ns; 0 for a step without the name."""
-    times: dict[int, list[int]] = {}
-    for step in inside:
-        for name, self_ns in step.items():
-            times.setdefault(name, []).append(self_ns)
-    return {name: _median(known + [0] * (len(inside) - len(known))) for name, known in times.items()}
+class Difference(Struct, frozen=True):
+    """The self time of a name in a step and in the median step of its track, ns."""
+
+    name: str
+    kind: str
+    time: int
+    usual: int
 
 
-def _slower(table: SliceTable, step: dict[int, int], usual: dict[int, float]) -> tuple[int | None, str]:
-    """Return the largest increase of an operation of a step, or of the step itself, over its usual time; its name."""
-    name = max(step, key=lambda number: (step[number] - usual[number], number))
-    extra = round(step[name] - usual[name])
-    return (extra, "the step itself" if name == _ITSELF else table.trace.strings[name]) if extra > 0 else _NOT_SLOWER
+def step_differences(table: SliceTable) -> Section:
+    """Return what the slow steps of each track ran longer or shorter than its median step.
+
+    Slow are those that take SLOW times the median or longer; the median step is one that occurred. The
+    MOST_DIFFERENCES names that differ most have a row each, the others one together. The differences of a step add up
+    to that of the durations.
+    """
+    section = Section("step_differences", _DIFFERENCES)
+    trace, slices = table.trace, table.trace.slices
+    stated = by_stated_inputs(trace)
+    inputs = inputs_of(stated, "slices")
+    slow: list[tuple[int, int, int]] = []
+    for rows in _by_track(table, timed_steps(table)).values():
+        if len(rows) >= LEAST_STEPS:
+            usual = _usual_step(table, rows)
+            took = int(slices.dur[usual])
+            longer = [(took - int(slices.dur[row]), row, usual) for row in rows if int(slices.dur[row]) >= SLOW * took]
+            slow += [step for step in longer if step[1] != usual]
+    shown = np.isin([row for _, row, _ in slow], table.counted)
+    for _, row, usual in sorted(compress(slow, shown), key=lambda found: found[0]):
+        step, usual_step = (trace.strings[slices.name[at]] for at in (row, usual))
+        track, source = table.title(int(table.row_of_track[slices.track[row]])), stated.sources[inputs[row]].name
+        start = int(slices.ts[row]) - table.start
+        for one in _largest(differences(table, row, usual)):
+            times = one.time, one.usual, one.time - one.usual
+            section.rows.append((step, start, usual_step, one.name, one.kind, *times, track, source))
+    if section.rows:
+        section.legend.append(
+            f"steps of {SLOW:g} times the median or more, beside the step of median duration; "
+            "the differences of a step add up to that of the durations"
+        )
+    return section
 
 
-def _inside(table: SliceTable, names: I32, row: int) -> dict[int, int]:
-    """Return the recorded self time of a slice and those inside it, ns, by the number of their name in `names`."""
+def timed_steps(table: SliceTable) -> Rows:
+    """Return the steps with a duration in the window of the table, by time, also those that a condition leaves out."""
     slices = table.trace.slices
-    track = slices.track[row]
-    last = row + int(np.searchsorted(slices.track[row:], track, "right"))
-    end = slices.ts[row] + slices.dur[row]
-    last = row + int(np.searchsorted(slices.ts[row:last], end, "left"))
-    time: dict[int, int] = {}
-    self_times = np.where(table.timed[row:last], table.nesting.self_ns[row:last], 0).tolist()
-    for name, self_ns in zip(names[row:last].tolist(), self_times, strict=True):
-        time[name] = time.get(name, 0) + self_ns
-    return time
+    rows = step_rows(table)
+    rows = rows[table.timed[rows] & table.in_window(slices.ts[rows]) & table.drawn_in_time[slices.track[rows]]]
+    ordered: Rows = rows[np.lexsort((slices.track[rows], slices.ts[rows]))]
+    return ordered
+
+
+def _by_track(table: SliceTable, rows: Rows) -> dict[int, list[int]]:
+    """Return slices by their main track, in the order that they have."""
+    of_track: defaultdict[int, list[int]] = defaultdict(list)
+    for row, track in zip(rows.tolist(), table.row_of_track[table.trace.slices.track[rows]].tolist(), strict=True):
+        of_track[track].append(row)
+    return of_track
+
+
+def _usual_step(table: SliceTable, steps: list[int]) -> int:
+    """Return the step of median duration, the shorter one of the two in the middle if their number is even."""
+    return sorted(steps, key=lambda row: int(table.trace.slices.dur[row]))[(len(steps) - 1) // 2]
+
+
+def _largest(found: list[Difference]) -> list[Difference]:
+    """Return the largest differences, in the order that they have, and the sum of the others; one other as it is."""
+    most = MOST_DIFFERENCES if len(found) > MOST_DIFFERENCES + 1 else len(found)
+    by_size = sorted(range(len(found)), key=lambda at: -abs(found[at].time - found[at].usual))
+    rest = [found[at] for at in by_size[most:]]
+    others = Difference(OTHERS, "", sum(one.time for one in rest), sum(one.usual for one in rest))
+    return [found[at] for at in sorted(by_size[:most])] + ([others] if rest else [])
+
+
+def differences(table: SliceTable, step: int, usual: int) -> list[Difference]:
+    """Return the self times of each name in a step and in the median step, the largest increase first."""
+    codes, times = zip(*(_self_times(table, row) for row in (step, usual)), strict=True)
+    code, at = np.unique(np.concatenate(codes), return_inverse=True)
+    both = np.zeros((2, len(code)), np.int64)
+    for side, places in enumerate(np.split(at.reshape(-1), [len(codes[0])])):
+        both[side, places] = times[side]
+    strings = table.trace.strings
+    found = [
+        Difference(strings[number // len(_KINDS)] if number else NOT_RECORDED, _KINDS[number % len(_KINDS)], *pair)
+        for number, *pair in zip(code.tolist(), *both.tolist(), strict=True)
+        if any(pair)
+    ]
+    return sorted(found, key=lambda one: (one.usual - one.time, one.name, one.kind))
+
+
+def _self_times(table: SliceTable, step: int) -> tuple[I64, I64]:
+    """Return the codes of the names and kinds in a step, 0 for nothing recorded, and the self time of each, ns.
+
+    The self times add up to the duration of the step: those of slices without a recorded duration count as nothing.
+    """
+    slices = table.trace.slices
+    rows = slice(step, row_behind(table, step))
+    self_ns = np.where(table.timed[rows], table.nesting.self_ns[rows], 0)
+    self_ns[0] = slices.dur[step] - np.sum(self_ns[1:])
+    marks = [info.marks.launches for info in table.trace.sources if info.marks.launches is not None]
+    calls = {category for of_format in marks for category in of_format.calls}
+    kinds = np.where(table.is_wait[rows], 1, np.where(table.of_categories(calls, rows), 2, 3))
+    of_row = np.where(runs_nothing(table, rows), 0, slices.name[rows] * np.int64(len(_KINDS)) + kinds)
+    codes, at = np.unique(of_row, return_inverse=True)
+    times = np.zeros(len(codes), np.int64)
+    np.add.at(times, at.reshape(-1), self_ns)
+    return codes, times
+
+
+def row_behind(table: SliceTable, step: int) -> int:
+    """Return the row behind the last slice inside a step on its track."""
+    slices = table.trace.slices
+    last = step + int(np.searchsorted(slices.track[step:], slices.track[step], "right"))
+    return max(step + int(np.searchsorted(slices.ts[step:last], slices.ts[step] + slices.dur[step])), step + 1)
+
+
+def runs_nothing(table: SliceTable, rows: Some = ALL) -> npt.NDArray[np.bool_]:
+    """Return which slices are steps or spans: their self time is that of nothing recorded."""
+    nothing: npt.NDArray[np.bool_] = is_step(table)[rows] | is_span(table)[rows]
+    return nothing

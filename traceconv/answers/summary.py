@@ -15,6 +15,7 @@ from traceconv.answers.device_time import NOTHING_RAN
 from traceconv.answers.device_work import COMMUNICATION, COMPUTATION, COPY
 from traceconv.answers.operations import NO_OPERATOR
 from traceconv.answers.section import Cell, Column, Section, Unit, shown_cell
+from traceconv.answers.steps import OTHERS
 from traceconv.io.shown import Counted, quantity
 from traceconv.model.diagnostics import CALLS
 from traceconv.model.numbers import format_short
@@ -291,7 +292,7 @@ def _slow_step(tables: Tables) -> Iterator[Finding]:
     first = differences[0]
     of_step = [row for row in differences if all(row[key] == first[key] for key in ("input", "track", "start_ns"))]
     whole = sum(row["difference_ns"] for row in of_step)
-    most = max(of_step, key=lambda row: row["difference_ns"])
+    most = max((row for row in of_step if row["name"] != OTHERS), key=lambda row: row["difference_ns"])
     span = sum(row["time_ns"] for row in of_step)
     step, usual = _short(first["step"]), _short(first["usual_step"])
     if step == usual:
