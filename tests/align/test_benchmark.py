@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import fcntl
+import os
+import pickle
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -85,18 +89,28 @@ OF_MANY_PAIRS = {
 TOO_LONG = {"10^6 events", "logs of a library whose stated clock is 0.5 to 20 ms wrong, recorded"}
 
 
-#: Of the tests that need all recorded pairs aligned: one worker does that, not each of them.
-on_one_worker = pytest.mark.xdist_group("recorded pairs")
+def _once(factory: pytest.TempPathFactory, compute: Callable[[], list[Attempt]]) -> list[Attempt]:
+    """Return what a function returns, which one worker calls while the others wait for it."""
+    shared = factory.getbasetemp()
+    if os.environ.get("PYTEST_XDIST_WORKER"):
+        shared = shared.parent
+    kept = shared / compute.__name__
+    with kept.with_suffix(".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not kept.exists():
+            kept.write_bytes(pickle.dumps(compute()))
+    found: list[Attempt] = pickle.loads(kept.read_bytes())
+    return found
 
 
 @pytest.fixture(scope="module")
-def recorded() -> list[Attempt]:
-    return attempts()
+def recorded(tmp_path_factory: pytest.TempPathFactory) -> list[Attempt]:
+    return _once(tmp_path_factory, attempts)
 
 
 @pytest.fixture(scope="module")
-def recorded_short() -> list[Attempt]:
-    return short_attempts()
+def recorded_short(tmp_path_factory: pytest.TempPathFactory) -> list[Attempt]:
+    return _once(tmp_path_factory, short_attempts)
 
 
 def test_the_rows_of_the_quick_table() -> None:
@@ -104,13 +118,7 @@ def test_the_rows_of_the_quick_table() -> None:
     assert {row.regime for row in figures.load().rows} == {*REGIMES.values(), *TOO_LONG}
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        pytest.param(name, marks=on_one_worker) if name in {*rows.RECORDED, "short-recorded"} else name
-        for name in REGIMES
-    ],
-)
+@pytest.mark.parametrize("name", REGIMES)
 def test_a_row(name: str, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     long_trial = trials.long_trial
     monkeypatch.setattr(trials, "long_trial", lambda seed, iterations: long_trial(seed, min(iterations, 100)))
@@ -123,7 +131,6 @@ def test_a_row(name: str, request: pytest.FixtureRequest, monkeypatch: pytest.Mo
     assert row.goal == next(one.goal for one in figures.load().rows if one.regime == row.regime)
 
 
-@on_one_worker
 def test_the_lines_of_the_table(recorded: list[Attempt], capsys: pytest.CaptureFixture[str]) -> None:
     found = figures.load().rows
     lines = figures.table(found)
@@ -138,7 +145,6 @@ def test_the_document_shows_what_is_recorded() -> None:
     assert figures.DOCUMENT.read_text(encoding="utf-8") == figures.document(), stale
 
 
-@on_one_worker
 def test_figures_are_recorded(recorded: list[Attempt], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     document = tmp_path / "alignment.md"
     document.write_text(figures.DOCUMENT.read_text(encoding="utf-8"), encoding="utf-8")
@@ -162,14 +168,12 @@ def test_the_quick_figures_are_not_recorded(capsys: pytest.CaptureFixture[str]) 
     assert "not for --quick" in capsys.readouterr().err
 
 
-@on_one_worker
 def test_no_recording_is_put_into_a_wrong_place(recorded: list[Attempt]) -> None:
     assert len(recorded) == 54
     assert not [one for one in recorded if one.wrong]
     assert all(one.error_ns is not None for one in recorded if one.variant == "as recorded" and "own" in one.said)
 
 
-@on_one_worker
 def test_recordings_of_seconds_are_placed_by_their_samples_alone(recorded: list[Attempt]) -> None:
     long = [one for one in recorded if one.recording in CASES and one.names[1].startswith("perf.script")]
     assert len(long) == 18
@@ -181,7 +185,6 @@ def test_recordings_of_seconds_are_placed_by_their_samples_alone(recorded: list[
         assert one.bound_ns <= 60_000
 
 
-@on_one_worker
 def test_recordings_without_metadata_are_placed(recorded: list[Attempt]) -> None:
     """All of the longer ones, of which only two were there when the estimators were made."""
     real = [one for one in recorded if one.recording.startswith("torch_") and one.names[1].endswith(".gz")]
@@ -190,7 +193,6 @@ def test_recordings_without_metadata_are_placed(recorded: list[Attempt]) -> None
     assert all((one.error_ns or 0) <= (one.bound_ns or 0) + one.uncertainty_ns for one in real)
 
 
-@on_one_worker
 def test_half_of_the_short_recordings_are_placed(recorded_short: list[Attempt]) -> None:
     assert len(recorded_short) == 20
     assert not [one for one in recorded_short if one.wrong]
@@ -217,7 +219,6 @@ def test_nothing_placed_is_not_called_reached() -> None:
     assert marks == ["refused", "reached", "missed"]
 
 
-@on_one_worker
 def test_a_wrong_place_would_be_seen(recorded: list[Attempt]) -> None:
     def off(error_ns: int, verdict: str) -> Attempt:
         return Attempt("r", ("a", "b"), "as recorded", error_ns, 5000, 2000, verdict, "")
