@@ -151,7 +151,11 @@ def test_the_alignment_by_activity_of_the_guide(update_golden: bool) -> None:
 
 def test_the_output_below_a_question_is_as_printed(update_golden: bool) -> None:
     answers = DOCS / "answers.md"
-    for name, command in (("ranks", "golden/pytorch-kineto/gloo"), ("stated", "golden/nvprof-text")):
+    for name, command in (
+        ("ranks", "golden/pytorch-kineto/gloo"),
+        ("launches", "golden/pytorch-kineto/cuda"),
+        ("stated", "golden/nvprof-text"),
+    ):
         check_block(answers, name, printed(command_in(answers, f"traceconv report {command}")), update_golden)
 
 

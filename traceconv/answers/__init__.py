@@ -15,6 +15,7 @@ from traceconv.answers.attributed import stacks
 from traceconv.answers.device_time import DISPATCH_LIMIT, device
 from traceconv.answers.device_work import kernels, work
 from traceconv.answers.flops import flops, parse_peak
+from traceconv.answers.launch_calls import launches
 from traceconv.answers.layers import Costs, layers
 from traceconv.answers.operations import check_key, columns_of, operations, primitives, waits
 from traceconv.answers.rank_waits import notes_of_merged, ranks
@@ -137,6 +138,7 @@ _SECTIONS: dict[str, Callable[[_About], list[Section]]] = {
         operations(on.table, on.asked.by, on.asked.sort), on.table, on.asked.sort, on.asked.by
     ),
     "flops": lambda on: [flops(on.table, parse_peak(on.asked.peak))],
+    "launches": lambda on: [launches(on.table)],
     "steps": lambda on: [
         *steps(on.table),
         *(part for part in (step_parts(on.table, on.asked.dispatch_limit), step_differences(on.table)) if part.rows),

@@ -48,6 +48,8 @@ _SECTION_FOR = {
     "operators": "operations",
     "functions": "operations",
     "gpu": "device",
+    "cuda": "launches",
+    "queue": "launches",
     "idle": "device",
     "iterations": "steps",
     "locks": "waits",
