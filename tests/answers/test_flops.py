@@ -10,6 +10,7 @@ import pytest
 
 import traceconv
 from traceconv import Questions, UsageError
+from traceconv.answers.peaks import PEAKS, parse_peak
 from traceconv.answers.section import Section
 
 
@@ -89,7 +90,25 @@ def test_shapes_that_do_not_fit_are_counted(tmp_path: Path) -> None:
     assert (section.rows, section.notes) == ([], ["of 1 call the shapes do not tell the work"])
 
 
-@pytest.mark.parametrize("peak", ["989", "989,", "0,1", "inf,1", "a,b", "1,2,3"])
+def test_the_peak_of_a_named_device_is_that_of_its_types(tmp_path: Path) -> None:
+    dims = [[8, 16], [16, 32]]
+    for name, types in (("H100-SXM", {"c10::BFloat16", "c10::Half"}), ("v100-sxm", {"c10::Half"})):
+        for element in ("c10::BFloat16", "c10::Half", "float"):
+            events = [call("aten::mm", 0, dims, ["", ""], element), *launched(1, 0, 4)]
+            (row,) = flops(tmp_path, events, name).records()
+            (of_numbers,) = flops(tmp_path, events, "989.5,3350" if name == "H100-SXM" else "125,900").records()
+            assert row["limit_share"] == (of_numbers["limit_share"] if element in types else None)
+            assert of_numbers["limit_share"] > 0
+
+
+def test_an_unknown_device_is_answered_by_the_known_ones() -> None:
+    with pytest.raises(UsageError) as raised:
+        parse_peak("H100")
+    assert "H100-PCIe, H100-SXM" in raised.value.hint
+    assert all(parse_peak(name) == parse_peak(name.upper()) == peak for name, peak in PEAKS.items())
+
+
+@pytest.mark.parametrize("peak", ["989", "989,", "0,1", "inf,1", "a,b", "1,2,3", "H100", "A100"])
 def test_a_peak_is_two_numbers(peak: str) -> None:
-    with pytest.raises(UsageError, match="it is not two numbers"):
+    with pytest.raises(UsageError, match="it is neither two numbers nor a known device"):
         Questions(peak=peak).check()

@@ -14,10 +14,11 @@ from traceconv.answers.allocations import allocations, memory_steps
 from traceconv.answers.attributed import stacks
 from traceconv.answers.device_time import DISPATCH_LIMIT, device
 from traceconv.answers.device_work import kernels, work
-from traceconv.answers.flops import flops, parse_peak
+from traceconv.answers.flops import flops
 from traceconv.answers.launch_calls import launches
 from traceconv.answers.layers import Costs, layers
 from traceconv.answers.operations import check_key, columns_of, operations, primitives, waits
+from traceconv.answers.peaks import parse_peak
 from traceconv.answers.rank_waits import notes_of_merged, ranks
 from traceconv.answers.run_ratios import run_ratios
 from traceconv.answers.section import Column, Section, place_of
@@ -50,7 +51,7 @@ class Questions:
         where: a condition for the slices that are counted; "" for all.
         between: the window of time, by names or times; "" for all of it.
         stacks: the layer whose call tree is added; "" for none.
-        peak: what the device can do at most, as "TFLOPS,GBPS"; "" if not known.
+        peak: what the device can do at most, as "TFLOPS,GBPS", or its name such as "H100-SXM"; "" if not known.
     """
 
     sections: Sequence[str] = ()

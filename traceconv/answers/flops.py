@@ -11,9 +11,9 @@ from msgspec import Struct
 
 from traceconv.answers.attribution import NONE
 from traceconv.answers.device_work import first_above, operators, work
+from traceconv.answers.peaks import Peak
 from traceconv.answers.section import Cell, Column, Section, Unit
 from traceconv.answers.slice_tables import Rows, SliceTable
-from traceconv.errors import UsageError
 from traceconv.io.shown import quantity
 from traceconv.model.args import ABSENT, arg_values
 from traceconv.model.columns import I64
@@ -43,30 +43,6 @@ _BYTES = {
     "signed char": 1,
     "int": 4,
 }
-
-
-class Peak(Struct, frozen=True):
-    """What a device can do at most: operations and bytes per second, in 10^12 and 10^9."""
-
-    tflops: float
-    gb_per_s: float
-
-    def share(self, flop: float, size: float, time_ns: int) -> float:
-        """Return the time that the work needs at least, as a share of the time that it took."""
-        return max(flop / (self.tflops * 1e3), size / self.gb_per_s) / time_ns
-
-
-def parse_peak(text: str) -> Peak | None:
-    """Return the peak that a user states as "TFLOPS,GBPS", None for "". Raises UsageError for anything else."""
-    if not text:
-        return None
-    try:
-        tflops, gb_per_s = (float(part) for part in text.split(","))
-    except ValueError:
-        tflops = gb_per_s = math.nan
-    if not (0 < tflops < math.inf and 0 < gb_per_s < math.inf):
-        raise UsageError(f"--peak {text}: it is not two numbers", hint="TFLOPS,GBPS, such as 989,3350 for an H100 SXM")
-    return Peak(tflops, gb_per_s)
 
 
 class _Problem(Struct, frozen=True):
@@ -161,12 +137,16 @@ def flops(table: SliceTable, peak: Peak | None = None) -> Section:
         flop, size = sum(problems[at][3] for at in members), sum(problems[at][4] for at in members)
         total = int(np.sum(time[members]))
         sized = kind in _BYTES
-        share = peak.share(flop, size, total) if peak is not None and sized else None
+        share = peak.share(flop, size, total, kind) if peak is not None and sized else None
         cells: tuple[Cell, ...] = (flop / 1e9, flop / total / 1e3, flop / size if sized and size else None, share)
         section.rows.append((name, shape, kind, len(members), total, *cells))
     section.rows.sort(key=lambda row: (-int(row[section.place("time_ns")] or 0), str(row[0]), str(row[1])))
     if any(float(row[section.place("limit_share")] or 0) > 1 for row in section.rows):
         section.notes.append("a share above 100 %: the device can do more than --peak says")
+    stated = peak.types if peak is not None else ()
+    others = sorted({kind for _, _, kind in groups} - {*stated}) if stated else []
+    if others:
+        section.notes.append(f"no share of the limit for {', '.join(others)}: --peak is about {', '.join(stated)}")
     idle = int(np.count_nonzero(time == 0))
     if idle:
         section.notes.append(f"left out: {quantity(idle, CALLS)} beside a device that launched nothing on it")

@@ -163,9 +163,10 @@ def _shown(form: str | None, as_json: bool, details: bool, top: int | None, path
     ),
     click.option(
         "--peak",
-        metavar="TFLOPS,GBPS",
+        metavar="TFLOPS,GBPS|DEVICE",
         default="",
-        help="What the device can do at most, such as 989,3350: the section flops compares operations with it.",
+        help="What the device can do at most, such as 989,3350 or H100-SXM: the section flops compares operations with "
+        "it.",
     ),
     click.option("--stacks", metavar="LAYER", default="", help="Also print the call tree of the samples of a layer."),
 )
