@@ -326,13 +326,13 @@ def strip(steps: Section | None, activities: Sequence[Activity]) -> Plot | None:
     of_steps = _lanes_of_steps(steps) if steps else []
     busy = [
         _Lane(
-            one_line(one.name),
-            one.start_ns,
-            one.start_ns + one.window_ns,
-            f"{100 * sum(one.shares) / len(one.shares):.1f} % busy",
-            shares=one.shares,
+            one_line(activity.name),
+            activity.start_ns,
+            activity.start_ns + activity.window_ns,
+            f"{100 * sum(activity.shares) / len(activity.shares):.1f} % busy",
+            shares=activity.shares,
         )
-        for one in activities
+        for activity in activities
     ]
     lanes = of_steps[: max(_MOST_LANES - len(busy), _LEAST_OF_STEPS)]
     lanes += busy[: _MOST_LANES - len(lanes)]
