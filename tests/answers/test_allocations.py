@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import traceconv
 from tests.golden import ROOT
@@ -115,9 +117,9 @@ def _kineto(tmp_path: Path, memory: list[dict[str, Any]]) -> Path:
         for cat, name, ts, dur in slices
     ]
     for event in memory:
-        ts = event.pop("ts")
+        ts, pid = event.pop("ts"), event.pop("pid", 1)
         args = {"Device Type": 0, "Device Id": -1, **event}
-        instant = {"ph": "i", "s": "t", "cat": "cpu_instant_event", "name": "[memory]", "pid": 1, "tid": 1, "ts": ts}
+        instant = {"ph": "i", "s": "t", "cat": "cpu_instant_event", "name": "[memory]", "pid": pid, "tid": 1, "ts": ts}
         events.append({**instant, "args": args})
     path = tmp_path / "a.json"
     path.write_text(json.dumps({"schemaVersion": 1, "deviceProperties": [], "traceEvents": events}))
@@ -159,6 +161,31 @@ def test_what_is_not_stated_is_not_guessed(tmp_path: Path) -> None:
     assert row["at_peak_bytes"] is None
     assert "left out: 2 events of the allocator without a size in bytes" in section.notes
     assert "what is held at the peak and at the end is not known: events state no address" in section.notes
+
+
+#: The process, the device, the address and the size of an event.
+EVENT = st.tuples(st.integers(1, 2), st.integers(0, 1), st.sampled_from([1, 2, "0x1"]), st.integers(-9, 9))
+
+
+@settings(max_examples=60)
+@given(st.lists(EVENT, min_size=1, max_size=12))
+def test_what_each_event_holds_is_found_by_going_through_them(
+    tmp_path_factory: pytest.TempPathFactory, chosen: list[tuple[int, int, int | str, int]]
+) -> None:
+    memory = [
+        {"ts": 10 + at, "pid": pid, "Device Type": 1, "Device Id": device, "Addr": address, "Bytes": size, "Tag": at}
+        for at, (pid, device, address, size) in enumerate(chosen)
+    ]
+    rows = _tables(_kineto(tmp_path_factory.mktemp("memory"), memory), by=("arg:Tag",))["allocations"]
+    found = {int(row["arg:Tag"]): (row["allocated_bytes"], row["at_peak_bytes"], row["held_bytes"]) for row in rows}
+    spaces = {event[:2]: [at for at, other in enumerate(chosen) if other[:2] == event[:2]] for event in chosen}
+    for members in spaces.values():
+        sums = [sum(chosen[at][3] for at in members[: number + 1]) for number in range(len(members))]
+        peak = members[sums.index(max(sums))]
+        for at in members:
+            size = max(chosen[at][3], 0)
+            until = min((later for later in members if later > at and chosen[later][2] == chosen[at][2]), default=99)
+            assert found[at] == (size, size if at <= peak < until else 0, size if until == 99 else 0)
 
 
 def test_counters_of_xla_follow_its_allocations() -> None:

@@ -22,6 +22,7 @@ from traceconv.io.shown import Counted, quantity
 from traceconv.model.args import ABSENT, arg_values, as_text
 from traceconv.model.columns import I64
 from traceconv.model.marks import AllocationMarks
+from traceconv.model.trace import Trace
 from traceconv.model.trace_inputs import by_stated_inputs, inputs_of
 
 ALLOCATIONS = Counted("event of the allocator", "events of the allocator")
@@ -40,8 +41,8 @@ _ALLOCATIONS = (
 )
 #: The keys whose value is that of slices around the operator.
 _AROUND = frozenset(("module", "range"))
-#: The most bytes of one allocation: sums of them fit 63 bits.
-_MOST_BYTES = 1 << 48
+#: The most bytes of one allocation: sums of them fit 63 bits. And in place of a size that is larger, or no number.
+_MOST_BYTES, _UNREADABLE = 1 << 48, 1 << 49
 
 
 class _Events(Struct, frozen=True):
@@ -53,7 +54,7 @@ class _Events(Struct, frozen=True):
         held: whether the memory was allocated, and its address not used again.
         at_peak: whether the memory was held when its process held the most on that device.
         device: the number of the device of each in `devices`.
-        operator: the operator that the file states of each; None without one.
+        operator: the number in `operators` of the operator that the file states of each, NONE without one.
         without_address, unreadable: the number of events whose address, or size, is not stated; the latter are left
             out.
     """
@@ -64,7 +65,8 @@ class _Events(Struct, frozen=True):
     at_peak: npt.NDArray[np.bool_]
     device: I64
     devices: list[str]
-    operator: list[str | None]
+    operator: I64
+    operators: list[str]
     without_address: int
     unreadable: int
 
@@ -134,57 +136,78 @@ def allocations(table: SliceTable, by: Sequence[str] = ("name",)) -> Section:
 def _events(table: SliceTable) -> _Events:
     """Return the events of all allocators in the window."""
     trace, instants = table.trace, table.trace.instants
-    inputs = inputs_of(trace, "instants")
-    found: list[tuple[int, int, Any, str, str]] = []
-    unreadable = 0
+    inputs, in_window = inputs_of(trace, "instants"), table.in_window(instants.ts)
+    addresses, devices, operators, unreadable = _Numbers(), _Numbers(), _Numbers(), 0
+    parts: list[tuple[I64, ...]] = []
     for number, source in enumerate(trace.sources):
         marks = source.marks.allocations
         if marks is None:
             continue
-        is_event = np.array([re.fullmatch(marks.names, text) is not None for text in trace.strings], bool)
-        rows = np.flatnonzero((inputs == number) & is_event[instants.name] & table.in_window(instants.ts))
-        frees = np.array([bool(marks.frees) and re.fullmatch(marks.frees, text) is not None for text in trace.strings])
-        sign = np.where(frees[instants.name[rows]], -1, 1).tolist()
+        rows = np.flatnonzero((inputs == number) & in_window)
+        rows = rows[_named(trace, marks.names, rows)]
         keys = [marks.size, marks.address, *marks.device, *([marks.operator] if marks.operator else [])]
         at, values = arg_values(trace.args, instants.args_at[rows], instants.args_len[rows], keys)
-        for row, which, direction in zip(rows.tolist(), at.tolist(), sign, strict=True):
-            size, address, *others = values[which]
-            if type(size) is not int or abs(size) > _MOST_BYTES:
-                unreadable += 1
-                continue
-            device = _device(marks, others[: len(marks.device)])
-            operator = others[-1] if marks.operator and others[-1] is not ABSENT else ""
-            found.append((row, size * direction, address, device, as_text(operator)))
-    found.sort(key=lambda event: int(instants.ts[event[0]]))
-    rows = np.array([event[0] for event in found], np.int64)
-    process = table.processes[instants.track[rows]].tolist()
-    devices = _Numbers()
-    size = np.array([event[1] for event in found], np.int64)
-    until = _until([(track, event[3], event[2]) for track, event in zip(process, found, strict=True)])
-    at_peak = np.zeros(len(found), bool)
-    for _, part in grouped(_Numbers().put(f"{track} {event[3]}" for track, event in zip(process, found, strict=True))):
+        size = np.array([_size(value[0]) for value in values], np.int64)[at]
+        direction = np.where(_named(trace, marks.frees, rows), -1, 1)
+        device = {repr(value[2:]): _device(marks, value[2 : 2 + len(marks.device)]) for value in values}
+        columns = (
+            addresses.put(_place(value[1]) for value in values),
+            devices.put(device[repr(value[2:])] for value in values),
+            operators.put(_operator(value[-1]) if marks.operator else None for value in values),
+        )
+        kept = np.flatnonzero(size != _UNREADABLE)
+        unreadable += len(rows) - len(kept)
+        parts.append((rows[kept], (size * direction)[kept], *(column[at[kept]] for column in columns)))
+    nothing = (np.empty(0, np.int64),) * 5
+    together = [np.concatenate(column) for column in zip(nothing, *parts, strict=True)]
+    order = np.argsort(instants.ts[together[0]], kind="stable")
+    rows, size, address, device_of, operator = (column[order] for column in together)
+    space = table.processes[instants.track[rows]] * np.int64(len(devices.texts)) + device_of
+    until = _until(space, address)
+    at_peak = np.zeros(len(rows), bool)
+    for _, part in grouped(space):
         peak = part[int(np.argmax(np.cumsum(size[part])))]
         at_peak[part] = (part <= peak) & (until[part] > peak)
     return _Events(
         rows,
         size,
-        (until == len(found)) & (size > 0),
+        (until == len(rows)) & (size > 0),
         at_peak & (size > 0),
-        devices.put(event[3] for event in found),
+        device_of,
         devices.texts,
-        [event[4] or None for event in found],
-        sum(event[2] is ABSENT for event in found),
+        operator,
+        operators.texts,
+        int(np.count_nonzero(address == NONE)),
         unreadable,
     )
 
 
-def _until(places: list[Any]) -> I64:
-    """Return for each event the number of the next one at its place, the number of all events if there is none."""
-    following: dict[Any, int] = {}
-    until = np.empty(len(places), np.int64)
-    for at in range(len(places) - 1, -1, -1):
-        until[at] = following.get(places[at], len(places))
-        following[places[at]] = at
+def _named(trace: Trace, pattern: str, rows: Rows) -> npt.NDArray[np.bool_]:
+    """Return which instants have a whole name that matches the pattern; none if it is ""."""
+    names, at = np.unique(trace.instants.name[rows], return_inverse=True)
+    accepts = [bool(pattern) and re.fullmatch(pattern, trace.strings[name]) is not None for name in names.tolist()]
+    return np.array(accepts, bool)[at.reshape(-1)]
+
+
+def _size(value: Any) -> int:
+    return value if type(value) is int and abs(value) <= _MOST_BYTES else _UNREADABLE
+
+
+def _place(address: Any) -> int | str | None:
+    """Return an address as a key, None if the event states none."""
+    return None if address is ABSENT else address if type(address) is int else as_text(address)
+
+
+def _operator(value: Any) -> str | None:
+    return None if value is ABSENT else as_text(value) or None
+
+
+def _until(space: I64, address: I64) -> I64:
+    """Return for each event the number of the next one at its address, the number of all events if there is none."""
+    order = np.lexsort((address, space))
+    until = np.full(len(order), len(order), np.int64)
+    again = (np.diff(address[order]) == 0) & (np.diff(space[order]) == 0)
+    until[order[:-1][again]] = order[1:][again]
     return until
 
 
@@ -197,12 +220,12 @@ def _device(marks: AllocationMarks, values: Sequence[Any]) -> str:
 
 
 class _Numbers:
-    """Texts by number, in the order in which they come."""
+    """Texts, or addresses, by number, in the order in which they come."""
 
     def __init__(self) -> None:
-        self._known: dict[str, int] = {}
+        self._known: dict[Any, int] = {}
 
-    def put(self, texts: Iterable[str | None]) -> I64:
+    def put(self, texts: Iterable[int | str | None]) -> I64:
         """Return the number of each text; NONE for None."""
         known = self._known
         return np.array([NONE if text is None else known.setdefault(text, len(known)) for text in texts], np.int64)
@@ -270,8 +293,9 @@ class _Around:
         nothing = NO_OPERATOR if key == self._by[0] and key not in _AROUND else ""
         found = texts.put(nothing if value == NONE else shown[value] for value in values.tolist())[at.reshape(-1)]
         of_events = found[: len(events.rows)]
-        stated = self._stated(key)
-        of_events[:] = np.where([text is None for text in stated], of_events, texts.put(stated))
+        at, of_number = self._stated(key)
+        stated = texts.put([*of_number, None])[at]  # the last one is for NONE
+        of_events[:] = np.where(stated == NONE, of_events, stated)
         empty = np.array([text in ("", nothing) for text in texts.texts], bool)
         return found, texts.texts, ~empty[found]
 
@@ -279,16 +303,16 @@ class _Around:
     def _count(self) -> int:
         return len(self._inner) + len(self._outer)
 
-    def _stated(self, key: str) -> list[str | None]:
-        """Return what each event itself states for a key, None if nothing."""
+    def _stated(self, key: str) -> tuple[npt.NDArray[np.intp], Sequence[str | None]]:
+        """Return the number of what each event itself states for a key, NONE if nothing, and the texts."""
         if key == "name":
-            return self._events.operator
+            return self._events.operator, self._events.operators
         if key not in KEYS:  # an arg
             instants, rows = self._table.trace.instants, self._events.rows
             where = instants.args_at[rows], instants.args_len[rows]
             numbers, values = arg_values(self._table.trace.args, *where, [key.removeprefix(ARG)])
-            return [None if values[at][0] is ABSENT else as_text(values[at][0]) for at in numbers.tolist()]
-        return [None] * len(self._events.rows)
+            return numbers, [None if value is ABSENT else as_text(value) for (value,) in values]
+        return np.full(len(self._events.rows), NONE), ()
 
 
 # -- The table `memory_steps`: the most memory that was held in each step --------------------------------------------
