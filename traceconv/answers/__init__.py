@@ -110,9 +110,10 @@ def _tables_with(sort: str, tables: Mapping[str, Sequence[Column]]) -> list[str]
 
 @dataclass(frozen=True)
 class _About:
-    """What sections are about: the slices and the alignment of the inputs, the questions, and their condition."""
+    """What sections are about: the slices that a condition leaves, all of them, the alignment, and the questions."""
 
     table: SliceTable
+    whole: SliceTable
     aligned: Aligned
     asked: Questions
     condition: Condition | None
@@ -189,7 +190,7 @@ def _summary(about: _About) -> list[Section]:
     """Return the summary of all that was recorded in the window, whatever the other options choose."""
     asked = Questions(dispatch_limit=about.asked.dispatch_limit)
     if about.condition is not None:
-        about = replace(about, table=replace(about.table, chosen=None), asked=asked, condition=None, made={})
+        about = replace(about, table=about.whole, asked=asked, condition=None, made={})
     elif tuple(about.asked.by) != ("name",) or about.asked.sort:
         about = replace(
             about, asked=asked, made={name: about.tables(name) for name in _SUMMARISED if name != "operations"}
@@ -297,9 +298,9 @@ def answers(trace: Trace, aligned: Aligned, questions: Questions) -> list[Sectio
     questions.check()
     window = window_of(SliceTable(trace), questions.between) if questions.between else None
     condition = parse(questions.where) if questions.where else None
-    chosen = partial(holds, condition=condition) if condition else None
-    table = SliceTable(trace, chosen, window, step_name=questions.step_name)
-    about = _About(table, aligned, questions, condition)
+    whole = SliceTable(trace, window=window, step_name=questions.step_name)
+    table = whole.choosing(partial(holds, condition=condition)) if condition else whole
+    about = _About(table, whole, aligned, questions, condition)
     by_name: dict[str, list[Section]] = {}
     in_order = SECTIONS if len(work(table).rows) else _ON_HOSTS
     for name in sorted(questions.wanted, key=in_order.index):

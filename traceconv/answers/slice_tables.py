@@ -205,6 +205,12 @@ class SliceTable:
     uncut: Uncut | None = None
     step_name: str = ""
 
+    def choosing(self, chosen: Callable[[SliceTable], npt.NDArray[np.bool_]]) -> SliceTable:
+        """Return the table of some of its slices; both share what is computed from all."""
+        table = replace(self, chosen=chosen)
+        vars(table).update(nesting=self.nesting, timed=self.timed)
+        return table
+
     @cached_property
     def start(self) -> int:
         """Return the first time of the trace, ns on its clock."""

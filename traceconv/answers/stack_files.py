@@ -12,6 +12,8 @@ from itertools import groupby
 from operator import itemgetter
 from typing import BinaryIO
 
+import numpy as np
+
 from traceconv import __version__
 from traceconv.answers.weighted_stacks import Stacks, title_of
 from traceconv.errors import UsageError
@@ -27,10 +29,9 @@ _NO_NAME = "(no name)"
 def _folded(stacks: Stacks) -> Iterator[bytes]:
     """Yield a line for each stack of the first measure; its first frame is the track."""
     tracks, names = list(map(_plain, stacks.tracks)), [_plain(name) for name, _ in stacks.frames]
-    for track, _, measure, weight, path in stacks.rows():
-        if measure == 0:
-            stack = ";".join([tracks[track], *(names[frame] for frame in path)])
-            yield f"{stack} {weight}\n".encode()
+    for track, _, _, weight, path in stacks.rows(np.flatnonzero(stacks.measure == 0)):
+        stack = ";".join([tracks[track], *(names[frame] for frame in path)])
+        yield f"{stack} {weight}\n".encode()
 
 
 def _plain(name: str) -> str:
@@ -43,7 +44,7 @@ def _speedscope(stacks: Stacks) -> Iterator[bytes]:
     frames = [{"name": name or _NO_NAME} | ({"file": file} if file else {}) for name, file in stacks.frames]
     profiles, largest = [], []
     profile_of = itemgetter(2, 0)
-    for (measure, track), rows in groupby(sorted(stacks.rows(), key=profile_of), profile_of):
+    for (measure, track), rows in groupby(stacks.rows(np.lexsort((stacks.track, stacks.measure))), profile_of):
         weights, samples = zip(*(row[3:] for row in rows), strict=True)
         event, unit = stacks.measures[measure]
         largest.append((-measure, sum(weights)))

@@ -13,7 +13,7 @@ from traceconv.answers.attribution import NONE, expanded
 from traceconv.answers.layer_sums import Kind, nearest_above
 from traceconv.answers.layers import called, events_of, main_event
 from traceconv.answers.owners import Owners
-from traceconv.answers.slice_tables import SliceTable, table_by_stated_inputs
+from traceconv.answers.slice_tables import ALL, SliceTable, Some, table_by_stated_inputs
 from traceconv.errors import InputError
 from traceconv.io.shown import Counted, quantity
 from traceconv.model.columns import I32, I64
@@ -92,10 +92,10 @@ class Stacks:
     def __repr__(self) -> str:
         return f"<Stacks: {self.summary(len(self.measures))}>"
 
-    def rows(self) -> Iterator[tuple[int, int, int, int, list[int]]]:
-        """Yield track, node, measure and weight of each row, and its frames, the outermost one first."""
+    def rows(self, order: Some = ALL) -> Iterator[tuple[int, int, int, int, list[int]]]:
+        """Yield track, node, measure and weight of each row, or some, and its frames, the outermost one first."""
         parent, frame = self.parent.tolist(), self.frame.tolist()
-        columns = (column.tolist() for column in (self.track, self.node, self.measure, self.weight))
+        columns = (column[order].tolist() for column in (self.track, self.node, self.measure, self.weight))
         for track, node, measure, weight in zip(*columns, strict=True):
             path, at = [], node
             while at != NONE:
