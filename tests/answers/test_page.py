@@ -34,7 +34,7 @@ EVIL = f"</script></style></title>{ATTACK}\u202e\x1b"
 def dom(tmp_path: Path) -> Dom:
     """Returns what a page has become in the browser, after its scripts."""
     try:
-        chromium = shot.chromium_executable()
+        shot.chromium_executable()
     except oracle.OracleMissing as missing:
         do_without("ui", missing)
 
@@ -43,7 +43,8 @@ def dom(tmp_path: Path) -> Dom:
         path.write_text(text, encoding="utf-8")
         flags = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--disable-sync"]
         flags += [f"--user-data-dir={tmp_path / 'profile'}", "--dump-dom", path.as_uri()]
-        done = subprocess.run([chromium, *flags], capture_output=True, timeout=HANG_S, check=True)
+        with shot.browser() as chromium:
+            done = subprocess.run([chromium, *flags], capture_output=True, timeout=HANG_S, check=True)
         return done.stdout.decode()
 
     return loaded

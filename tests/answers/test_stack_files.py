@@ -24,7 +24,7 @@ from tests import HANG_S, commands, oracle
 from tests.answers.test_layers import Sample, Slice, made
 from tests.answers.test_weighted_stacks import KINETO, LAYERS, PERF, SAME_MACHINE
 from tests.golden import ROOT as GOLDEN
-from tests.ui.shot import chromium_executable
+from tests.ui import shot
 from traceconv import Stacks
 from traceconv.answers.stack_files import FORMS, write_stacks
 from traceconv.answers.weighted_stacks import stacks_of
@@ -305,7 +305,7 @@ def speedscope(tmp_path: Path) -> Iterator[str]:
     if not package:
         pytest.skip("no speedscope: npm install speedscope, and set SPEEDSCOPE to the folder of the package")
     try:
-        chromium_executable()
+        shot.chromium_executable()
     except oracle.OracleMissing as missing:
         pytest.skip(str(missing))
     shutil.copytree(Path(package) / "dist" / "release", tmp_path / "served")
@@ -331,8 +331,9 @@ def test_speedscope_shows_the_times(ending: str, speedscope: str, tmp_path: Path
     total = sum(row.weight for row in stacks if name in row.stack)
     own = sum(row.weight for row in stacks if row.stack[-1] == name)
     page = f"{speedscope}/#profileURL={speedscope}/a{ending}&view=sandwich"
-    command = [chromium_executable(), *BROWSER, *MORE, f"--user-data-dir={tmp_path / 'user'}", page]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=HANG_S, check=True)
+    with shot.browser() as chromium:
+        command = [chromium, *BROWSER, *MORE, f"--user-data-dir={tmp_path / 'user'}", page]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=HANG_S, check=True)
     cells = [cell for cell in re.sub(r"<[^>]*>", "\0", done.stdout).split("\0") if cell.strip()]
     at = cells.index(name)
     shown = [f"{one:,}" if ending == ".folded" else f"{one / 1e6:.2f}ms" for one in (total, own)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import pytest
 
@@ -13,8 +13,8 @@ from tests.ui import shot
 Shot = Callable[..., shot.Report]
 
 
-@pytest.fixture(scope="session")
-def ui_shot() -> Shot:
+@pytest.fixture
+def ui_shot() -> Iterator[Shot]:
     """`shot.shot`; does without where Chromium, Node or the Perfetto UI is missing."""
     try:
         oracle.node_executable()
@@ -22,4 +22,5 @@ def ui_shot() -> Shot:
         shot.chromium_executable()
     except oracle.OracleMissing as missing:
         do_without("ui", missing)
-    return shot.shot
+    with shot.browser():
+        yield shot.shot

@@ -11,12 +11,16 @@ oracle needs, and no network. Chromium draws in software: a picture of a million
 from __future__ import annotations
 
 import argparse
+import contextlib
 import dataclasses
+import fcntl
 import json
 import os
 import shutil
 import subprocess
 import sys
+import tempfile
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -25,6 +29,31 @@ from tests import HANG_S, oracle
 
 HERE = Path(__file__).resolve().parent
 TIMEOUT_S = HANG_S // 2
+#: The most browsers that tests use at a time.
+BROWSERS = 2
+
+
+@contextlib.contextmanager
+def browser() -> Iterator[str]:
+    """Yield the Chromium to use, as soon as fewer than BROWSERS are in use on this machine.
+
+    Twenty of them on two cores all run into their time limits.
+
+    Raises:
+        oracle.OracleMissing: there is none.
+    """
+    found = chromium_executable()
+    places = [Path(tempfile.gettempdir(), f"traceconv-browser-{number}.lock") for number in range(BROWSERS)]
+    while True:
+        for place in places:
+            with place.open("w") as lock:
+                try:
+                    fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                except BlockingIOError:
+                    continue
+                yield found
+                return
+        time.sleep(0.1)
 
 
 def chromium_executable() -> str:
