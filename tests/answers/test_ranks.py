@@ -201,8 +201,14 @@ def test_collectives_in_which_not_all_wait_are_counted_in_a_note(seq: Json, tmp_
     parts = ("all_to_allv", "SendRecv")
     only = write(tmp_path, {rank: events(("broadcast", "Broadcast_RING_LL"), parts) for rank in (0, 1)})
     why = "not counted, since not every rank is known to wait for all others: "
-    notes = tables(*only)["ranks"].notes
-    assert notes[1:] == [f"{why}2 records of all_to_allv, 2 records of broadcast", NOT_KNOWN]
+    found = tables(*only)
+    assert found["ranks"].notes[1:] == [NOT_KNOWN]
+    counts = f"{why}2 records of all_to_allv, 2 records of broadcast"
+    assert found["collectives"].notes[1:] == [counts]
+    unanswered = dict(traceconv.report(only, Questions(["summary"]))[1].rows)
+    assert unanswered["Which rank did the others wait for?"] == (
+        f"No records of different ranks are certain to be of one collective; {counts}."
+    )
     both = events(("allreduce", "AllReduce_Sum"), parts, ("send", "SendRecv"), ("new", "Generic_1"))
     notes = tables(*write(tmp_path, {0: both, 1: both}))["ranks"].notes
     assert f"{why}2 records of all_to_allv, 2 records of new, 2 records of send" in notes
@@ -211,7 +217,11 @@ def test_collectives_in_which_not_all_wait_are_counted_in_a_note(seq: Json, tmp_
 
 def test_collectives_that_state_nothing_beside_others_are_of_no_known_group(tmp_path: Path) -> None:
     both = [collective(0, MS, 1), kernel(2 * MS, MS)]
-    notes = tables(*write(tmp_path, {0: both, 1: both}))["ranks"].notes
+    paths = write(tmp_path, {0: both, 1: both})
+    notes = tables(*paths)["ranks"].notes
+    unanswered = dict(traceconv.report(paths, Questions(["summary"]))[1].rows)
+    why = "1 of 1: who came last is not known (within the bound)."
+    assert unanswered["Which rank did the others wait for?"] == why
     assert "not matched: 2 records of collectives without their group" in notes
 
 

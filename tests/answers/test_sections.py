@@ -437,11 +437,13 @@ def test_idle_of_a_recorded_run_is_split_as_its_definition_says() -> None:
                 work.append((begin, begin + dur, one["args"]["correlation"]))
     work.sort()
     sums, late = dict.fromkeys(("idle", "host_late", "launch_call", "dispatch", "device_wait"), 0), []
+    gaps = []
     end = work[0][0]
     for begin, after, number in work:
         if begin > end:
             called, returned = (min(max(end, at), begin) for at in calls[number])
             late.append(called - end)
+            gaps.append(begin - end)
             sums["idle"] += begin - end
             sums["host_late"] += called - end
             sums["launch_call"] += returned - called
@@ -453,6 +455,7 @@ def test_idle_of_a_recorded_run_is_split_as_its_definition_says() -> None:
     assert row["window_ns"] == end - work[0][0]
     assert row["busy_ns"] == row["window_ns"] - sums["idle"]
     assert row["gaps"] == len(late)
+    assert row["longest_gap_ns"] == max(gaps)
     latency = sorted(begin - calls[number][0] for begin, _, number in work)
     assert row["launch_latency_p50_ns"] == latency[(len(latency) - 1) // 2]
     assert sum(gap > 2 * MS for gap in late) == 3

@@ -78,6 +78,10 @@ def test_parts_of_steps_are_those_of_a_raster(
         assert sum(row[key] for key in PARTS) == row["span_ns"]
         assert sum(row[key] for key in CAUSES) == row["idle_ns"]
         assert row["start_ns"] == start - first
+        idle = "".join(" x"[any(b <= at < b + length for b, length, _, _ in work)] for at in range(start, end))
+        longest = max(len(gap) for gap in idle.split("x"))
+        assert row["longest_gap_ns"] == longest
+        assert row["longest_gap_at_ns"] == (idle.index(" " * longest) if longest else None)
 
 
 def cause(at: int, first: int, work: list[Any]) -> str:

@@ -119,6 +119,98 @@ def test_what_ran_while_the_host_was_late_has_its_share(tmp_path: Path) -> None:
     assert found["numbers"]["host_ran"] == "tokenize"
 
 
+@pytest.mark.parametrize(
+    ("times", "place"),
+    [
+        ((0, 10, 60, 65, 115, 120), "in the middle"),  # half of the idle time is one gap, or less
+        ((0, 10, 60, 65, 115.1, 120), "in the middle"),
+        ((0, 10, 59.9, 65, 115, 120), "in the middle"),
+        ((0, 10, 59.9, 65, 115, 115), ""),
+        ((0, 1.2, 60, 61, 63, 120), "at the start"),
+        ((0, 1.3, 60, 61, 63, 120), "in the middle"),
+        ((0, 40, 42, 43, 118.8, 120), "at the end"),
+        ((0, 40, 42, 43, 118.7, 120), "in the middle"),
+    ],
+)
+def test_one_gap_is_told_apart(times: tuple[float, ...], place: str, tmp_path: Path) -> None:
+    first, second, third = zip(times[::2], times[1::2], strict=True)
+    events = work(("gemm", *first), ("gemm", *second), ("gemm", *third))
+    if not place:  # two gaps of nearly half
+        events = work(("gemm", 0, 1), ("gemm", 34, 35), ("gemm", 68, 69), ("gemm", 102, 103))
+    found = limit(tmp_path, events)
+    longest = max(second[0] - first[1], third[0] - second[1])
+    idle = found["numbers"]["idle_ns"]
+    assert (f"one gap {place} is " in found["text"]) is bool(place)
+    assert found["numbers"].get("longest_gaps_ns") == (round(1000 * longest) if place else None)
+    if place:
+        assert f"{100_000 * longest / idle:.1f} % of the idle time; busy " in found["text"]
+
+
+def test_limits_of_several_devices(tmp_path: Path) -> None:
+    def on_second(events: Events) -> Events:
+        changed = []
+        for number, one in enumerate(events, 100):
+            args = dict(one.get("args", {}))
+            args |= {"correlation": args["correlation"] + 100} if "correlation" in args else {}
+            if one["pid"] == 0:
+                args |= {"device": 1} if "device" in args else {}
+                one = one | {"pid": 1_000_001}
+            changed.append(one | ({"args": args} if args else {}) | ({"id": number} if "id" in one else {}))
+        return [one for one in changed if one["ph"] == "X"]
+
+    same = work(("gemm", 0, 100))
+    communicates = work(("gemm", 0, 70), ("ncclDevKernel_AllReduce", 70, 100))
+    found, _ = summary_of(tmp_path, [*same, *on_second(communicates)])
+    assert found["limits"]["text"] == "The limit differs: work on the device for GPU 0; communication for GPU 1000001."
+    assert found["limits"]["numbers"] == {"devices": {"computation": ["GPU 0"], "communication": ["GPU 1000001"]}}
+    found, _ = summary_of(
+        tmp_path, [*same, *on_second(work(("gemm", 0, 70.1), ("ncclDevKernel_AllReduce", 70.1, 100)))]
+    )
+    assert "limits" not in found
+
+
+@pytest.mark.parametrize(("alone", "said"), [(10, True), (9.9, False)])
+def test_work_without_an_operator_is_said(alone: float, said: bool, tmp_path: Path) -> None:
+    launching = work(("gemm", 0, 90 - 40), ("add", 50, 100 - alone))
+    unknown = work(("early", 100 - alone, 100))[1:2]
+    events = [*launching, *unknown, event("aten::mm", 700.9, 0.7), event("aten::add", 701.9, 0.7)]
+    unknown[0]["args"] = {"device": 0, "stream": 7, "correlation": 77}
+    found, _ = summary_of(tmp_path, events)
+    text = found["operator"]["text"]
+    # 50 µs of aten::mm, 40 of aten::add: what no operator launched decides which one is first only if it is more.
+    assert ("of 10.0 % no operator is recorded." in text) is said
+    assert ("no_operator_ns" in found["operator"]["numbers"]) is said
+    unknown = work(("early", 100, 115))[1:2]
+    unknown[0]["args"] = {"device": 0, "stream": 7, "correlation": 77}
+    found, _ = summary_of(tmp_path, [*events, *unknown])
+    assert "no operator is recorded, more than it is ahead of aten::add." in found["operator"]["text"]
+
+
+@pytest.mark.parametrize(("length", "said"), [(33.333, True), (33.334, False)])
+def test_time_of_steps_without_an_operation(length: float, said: bool, tmp_path: Path) -> None:
+    """Each step has 10 µs before and after its operation."""
+    found, _ = summary_of(tmp_path, in_steps((length, length)))
+    assert ("not_recorded" in found) is said
+    if said:
+        assert found["not_recorded"]["text"].startswith(
+            "No operation ran for 30.0 % of 66.7 µs (2 steps): 20 µs before"
+        )
+
+
+def test_samples_and_counts_alone() -> None:
+    def found_in(*paths: str) -> dict[str, Any]:
+        return {row["id"]: row for row in traceconv.report([ROOT / path for path in paths])[0].records()}
+
+    (samples,) = found_in("perf-script/torch-convnet-process/input.txt").values()
+    assert samples["numbers"]["samples"] == 36
+    assert samples["text"].startswith("Only samples of ")
+    (counts,) = found_in("perf-stat/csv/input.csv").values()
+    assert (counts["id"], counts["section"]) == ("counts", "run_ratios")
+    assert counts["text"].startswith("Only counts of the whole run")
+    kineto, perf = "pytorch-kineto/torch-convnet-process/input.json", "perf-script/torch-convnet-process/input.txt"
+    assert not {"samples", "counts"} & found_in(kineto, perf).keys()
+
+
 def test_steps_are_what_limits_are_of(tmp_path: Path) -> None:
     """Before the first step the device is idle for long, which no step waits for."""
     steps = [event(f"ProfilerStep#{at}", 1000 + 50 * at, 50, cat="user_annotation") for at in range(2)]
@@ -220,6 +312,7 @@ def test_a_rank_that_the_others_wait_for(others: int, said: bool, tmp_path: Path
     shares = [row["caused_share"] for row in next(one for one in sections if one.name == "ranks").records()]
     assert shares == pytest.approx([1 / others] * others)
     assert ("late_rank" in found) is said
+    assert "Which rank did the others wait for?" not in dict(sections[1].rows)
     if said:
         assert (
             "caused 50.0 % of the waiting in collectives: the others waited 400 µs for it."
@@ -275,7 +368,7 @@ def test_sentences_of_recordings_repeat_numbers_of_their_tables(case: str) -> No
         if row["id"] == "kernel":
             assert any(numbers.items() <= of_kernel.items() for of_kernel in tables["kernels"].records())
         elif row["id"] in ("operator", "operation"):
-            same = {key: value for key, value in numbers.items() if key != "of"}
+            same = {key: value for key, value in numbers.items() if key not in ("of", "no_operator_ns")}
             assert any(same.items() <= of_name.items() for of_name in tables["operations"].records())
         elif row["id"] == "limit":
             assert numbers["busy_ns"] + numbers["idle_ns"] == numbers["window_ns"]

@@ -195,7 +195,11 @@ def _summary(about: _About) -> list[Section]:
         about = replace(
             about, asked=asked, made={name: about.tables(name) for name in _SUMMARISED if name != "operations"}
         )
-    return summary([section for name in _SUMMARISED for section in about.tables(name)])
+    sections = [section for name in _SUMMARISED for section in about.tables(name)]
+    if not any(section.rows for section in sections):  # samples and counts only
+        names = ("layers",) if about.table.window else ("layers", "overview")  # which is about the whole recording
+        sections += [section for name in names for section in about.tables(name)]
+    return summary(sections)
 
 
 @dataclass(frozen=True)

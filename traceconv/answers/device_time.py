@@ -36,6 +36,8 @@ _COLUMNS = (
     Column("device_wait_ns", "device wait", Unit.NS),
     Column("unknown_ns", "unknown", Unit.NS),
     Column("gaps", "gaps", Unit.COUNT, detail=True),
+    Column("longest_gap_ns", "longest gap", Unit.NS, detail=True),
+    Column("longest_gap_at_ns", "from", Unit.NS, detail=True),
     Column("comm_ns", "communication", Unit.NS, detail=True),
     Column("overlap_share", "communication hidden", Unit.SHARE, detail=True),
     Column("launches", "launches", Unit.COUNT, detail=True),
@@ -165,6 +167,7 @@ def _row(
         busy.length / (end - start) if end > start else None,
         *(causes.sums() if known else (None, None, None, None, idle.length)),
         len(idle.starts),
+        *longest_of(idle, start),
         communication.length if tells_communication else None,
         hidden / communication.length if exposes and communication.length else None,
         len(launched),
@@ -174,6 +177,15 @@ def _row(
         source,
     )
     return row, causes
+
+
+def longest_of(idle: Intervals, start: int) -> tuple[int, int | None]:
+    """Return the length of the longest interval, and when it begins after `start`, ns; 0 and None without one."""
+    lengths = idle.ends - idle.starts
+    if not len(lengths):
+        return 0, None
+    at = int(np.argmax(lengths))
+    return int(lengths[at]), int(idle.starts[at]) - start
 
 
 def _median(values: I64) -> int | None:

@@ -201,6 +201,7 @@ def ranks(table: SliceTable, aligned: Aligned) -> list[Section]:
     _add_ranks(of_ranks, table, by_rank, judged, steps[table.in_window(table.trace.slices.ts[steps])])
     of_ranks.notes += table.untimed_notes(steps, "step times leave out")
     of_ranks.notes += _notes(sources, judged, matched)
+    (of_ranks if of_collectives.rows else of_collectives).notes += _not_counted(matched)
     if alignment is not None:
         _add_hosts(of_hosts, [line for line in alignment.receipt if line.rank is not None])
     if judged is not None:
@@ -362,10 +363,6 @@ def _notes(sources: Sequence[SourceInfo], judged: _Judged | None, matched: Match
     notes += notes_of_merged(sources)
     if matched is None or judged is None:
         return [*notes, _NOT_KNOWN]
-    of_kind = sum(matched.terms.not_for_all.values(), Counter[str]())
-    if of_kind:
-        counts = _named([f"{quantity(count, RECORDS)} of {one_line(kind)}" for kind, count in sorted(of_kind.items())])
-        notes.append(f"not counted, since not every rank is known to wait for all others: {counts}")
     untold = [
         source.name for number, source in enumerate(sources) if source.rank is not None and number not in judged.inputs
     ]
@@ -373,9 +370,6 @@ def _notes(sources: Sequence[SourceInfo], judged: _Judged | None, matched: Match
         notes.append(_NOT_KNOWN)
     elif untold:
         notes.append(f"no collectives of a known group in which all wait for all are recorded by {_named(untold)}")
-    of_unknown = sum(matched.terms.of_unknown_group.values())
-    if of_unknown:
-        notes.append(f"not matched: {quantity(of_unknown, RECORDS)} of collectives without their group")
     untimed = sum(matched.terms.untimed.values())
     if untimed:
         notes.append(f"left out: {quantity(untimed, RECORDS)} of collectives whose duration was not recorded")
@@ -386,6 +380,19 @@ def _notes(sources: Sequence[SourceInfo], judged: _Judged | None, matched: Match
     for odd in matched.odd:
         pair = sorted({int(odd.wrong.records.rank[row]) for row in (odd.wrong.early[0], odd.wrong.late[0])})
         notes.append(f"the records of ranks {shown_ranks(pair)} fit in no way: some are missing, or a clock was set")
+    return notes
+
+
+def _not_counted(matched: Matched | None) -> list[str]:
+    """Return the notes on records of collectives that tell nothing about waits."""
+    notes = []
+    of_kind = sum(matched.terms.not_for_all.values(), Counter[str]()) if matched is not None else {}
+    if of_kind:
+        counts = _named([f"{quantity(count, RECORDS)} of {one_line(kind)}" for kind, count in sorted(of_kind.items())])
+        notes.append(f"not counted, since not every rank is known to wait for all others: {counts}")
+    of_unknown = sum(matched.terms.of_unknown_group.values()) if matched is not None else 0
+    if of_unknown:
+        notes.append(f"not matched: {quantity(of_unknown, RECORDS)} of collectives without their group")
     return notes
 
 

@@ -11,10 +11,10 @@ import numpy.typing as npt
 from msgspec import Struct
 
 from traceconv.answers.attribution import grouped
-from traceconv.answers.device_time import Gaps, gaps_of
+from traceconv.answers.device_time import Gaps, gaps_of, longest_of
 from traceconv.answers.device_work import Device, devices, work
 from traceconv.answers.section import Cell, Column, Section, Unit
-from traceconv.answers.slice_tables import Intervals, Rows, SliceTable, subtract, union
+from traceconv.answers.slice_tables import Intervals, Rows, SliceTable, gaps, subtract, union
 from traceconv.answers.steps import row_behind, runs_nothing, timed_steps
 from traceconv.model.columns import I64
 from traceconv.model.trace_inputs import by_stated_inputs, inputs_of
@@ -30,6 +30,8 @@ _PARTS = (
     Column("exposed_copy_ns", "exposed copies", Unit.NS),
     Column("idle_ns", "idle", Unit.NS),
     *(Column(f"{cause}_ns", cause.replace("_", " "), Unit.NS, detail=True) for cause in _CAUSES),
+    Column("longest_gap_ns", "longest gap", Unit.NS, detail=True),
+    Column("longest_gap_at_ns", "from", Unit.NS, detail=True),
     Column("host_ns", "host", Unit.NS),
     Column("wait_ns", "waits", Unit.NS),
     Column("untraced_ns", "not recorded", Unit.NS),
@@ -46,6 +48,7 @@ class _OfDevice(Struct, frozen=True):
     exposed_communication: Intervals
     exposed_copies: Intervals
     causes: tuple[Intervals, ...]
+    idle: Intervals
 
 
 def step_parts(table: SliceTable, dispatch_limit: int) -> Section:
@@ -80,12 +83,13 @@ def step_parts(table: SliceTable, dispatch_limit: int) -> Section:
             sets = (parts.compute, parts.exposed_communication, parts.exposed_copies, *parts.causes)
             lengths = [_within(times, start, end) for times in sets]
             idle = sum(lengths[3:])
-            cells: tuple[Cell, ...] = (*lengths[:3], idle, *lengths[3:], None, None, None)
+            longest = longest_of(_cut(parts.idle, start, end), start)
+            cells: tuple[Cell, ...] = (*lengths[:3], idle, *lengths[3:], *longest, None, None, None)
             section.rows.append((name, parts.title, start - table.start, end - start, *cells, track, source))
         if not of_input[source]:
             hosts = _host_parts(table, steps) if hosts is None else hosts
             on_host = hosts[number].tolist()
-            section.rows.append((name, "", start - table.start, end - start, *(None,) * 9, *on_host, track, source))
+            section.rows.append((name, "", start - table.start, end - start, *(None,) * 11, *on_host, track, source))
     if len({row[1] for row in section.rows if row[1]}) < 2:
         section.columns = tuple(replace(column, detail=column.detail or column.name == "device") for column in _PARTS)
     parted = []
@@ -112,6 +116,7 @@ def _of_device(table: SliceTable, device: Device, window: tuple[int, int], dispa
         subtract(communication, compute),
         subtract(subtract(copies, compute), communication),
         causes,
+        gaps(runs, *window),
     )
 
 
@@ -127,6 +132,12 @@ def _causes(waits: Gaps) -> tuple[Intervals, ...]:
         (waits.starts[~known], waits.ends[~known]),
     )
     return tuple(union(*pair) for pair in edges)
+
+
+def _cut(times: Intervals, start: int, end: int) -> Intervals:
+    """Return the part of a set in [start, end)."""
+    some = slice(np.searchsorted(times.ends, start, "right"), np.searchsorted(times.starts, end))
+    return Intervals(np.maximum(times.starts[some], start), np.minimum(times.ends[some], end))
 
 
 def _within(times: Intervals, start: int, end: int) -> int:

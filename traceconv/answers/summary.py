@@ -32,9 +32,18 @@ _UNANSWERED = (Column("question", "question", Unit.TEXT), Column("why", "why", U
 LIMITING = 0.3
 #: Input data limits the run if loaders ran in this share of the time in which the host was late.
 _MOST_OF = 0.5
+#: The share of device time without an operator is said from a tenth on: the shares of operators among the rest would be
+#: a ninth larger.
+_UNNAMED = 0.1
+#: A gap is at an edge of the window if no more than this share of the window is between them.
+_EDGE = 0.01
 _LONGEST_NAME = 80
+#: So many devices, and ratios of counts, are named.
+_MOST_NAMED = 3
 STEPS = Counted("step", "steps")
 _ONE_OF = {COMPUTATION: "One kernel", COMMUNICATION: "One kernel of communication", COPY: "One kind of copy"}
+#: Without rows of these, nothing tells what took the time.
+_OF_SLICES = ("device", "operations", "waits", "steps")
 #: How the causes of idle time are said.
 _CAUSES = {
     "host_late": "nothing was launched",
@@ -42,6 +51,16 @@ _CAUSES = {
     "dispatch": "launched work was picked up",
     "device_wait": "launched work waited",
     "unknown": "the cause is not known",
+}
+#: How limits of single devices are said.
+_LIMITS = {
+    "computation": "work on the device",
+    "communication": "communication",
+    "copies": "copies",
+    "host": "the host",
+    "dispatch": "starting launched work",
+    "device_wait": "launched work that waited",
+    "unknown": "idle time of unknown cause",
 }
 
 Row = dict[str, Any]
@@ -67,6 +86,11 @@ class Tables:
         """Return the notes of a table."""
         section = self._sections.get(name)
         return section.notes if section is not None else []
+
+    def times(self, name: str) -> list[str]:
+        """Return the names of the columns of a table that hold times."""
+        section = self._sections.get(name)
+        return [column.name for column in section.columns if column.unit is Unit.NS] if section is not None else []
 
     def rows(self, name: str) -> list[Row]:
         """Return the rows of a table as dicts."""
@@ -113,68 +137,150 @@ def _sum(rows: Sequence[Row], key: str) -> int:
     return sum(row[key] or 0 for row in rows)
 
 
+class _Spent(Struct, frozen=True):
+    """How long devices did what, ns, of rows of `step_parts` or `device`."""
+
+    window: int
+    compute: int
+    communication: int
+    copies: int
+    idle: int
+    causes: dict[str, int]
+
+    @property
+    def cause(self) -> str:
+        """The largest cause of idle time; that of the host has two parts."""
+        by_host = self.causes["host_late"] + self.causes["launch_call"]
+        others = ((self.causes[name], name) for name in ("dispatch", "device_wait", "unknown"))
+        return max((by_host, "host"), *others)[1]
+
+    @property
+    def cause_ns(self) -> int:
+        """The time of this cause, ns."""
+        return self.causes.get(self.cause, self.causes["host_late"] + self.causes["launch_call"])
+
+    @property
+    def limit(self) -> str:
+        """What took the most: "computation", "communication", "copies" or "idle"; docs/answers.md has the rule."""
+        largest, limit = max((self.idle, "idle"), (self.communication, "communication"), (self.copies, "copies"))
+        return "computation" if largest < LIMITING * self.window and largest <= self.compute else limit
+
+
+def _spent(rows: Sequence[Row]) -> _Spent:
+    compute, communication, copies, idle = (
+        _sum(rows, f"{part}_ns") for part in ("compute", "exposed_comm", "exposed_copy", "idle")
+    )
+    causes = {cause: _sum(rows, f"{cause}_ns") for cause in _CAUSES}
+    window = sum(row["span_ns"] if "span_ns" in row else row["window_ns"] for row in rows)
+    return _Spent(window, compute, communication, copies, idle, causes)
+
+
+def _rows_of_devices(tables: Tables) -> tuple[list[Row], str]:
+    """Return the rows that tell what devices did, and their table: those of steps, else of whole devices."""
+    parts = _disjoint([row for row in tables.rows("step_parts") if row["compute_ns"] is not None])
+    return (parts, "step_parts") if parts else (_devices(tables), "device")
+
+
+def _by_device(rows: Sequence[Row]) -> dict[tuple[str, str], list[Row]]:
+    found: dict[tuple[str, str], list[Row]] = {}
+    for row in rows:
+        found.setdefault((row["device"], row["input"]), []).append(row)
+    return found
+
+
 def _limit(tables: Tables) -> Iterator[Finding]:
     """Tell what limited the devices: idle time, exposed communication or copies from LIMITING on, else computation."""
-    devices = _devices(tables)
-    if not devices:
+    rows, section = _rows_of_devices(tables)
+    spent, names = _spent(rows), list(dict.fromkeys(row["device"] for row in rows))
+    window, causes = spent.window, spent.causes
+    if not _devices(tables) or not window or spent.idle == window:
         return
-    parts = _disjoint([row for row in tables.rows("step_parts") if row["compute_ns"] is not None])
-    rows, section = (parts, "step_parts") if parts else (devices, "device")
-    names = list(dict.fromkeys(row["device"] for row in rows))
-    window = _sum(rows, "span_ns" if parts else "window_ns")
-    if not window or _sum(rows, "idle_ns") == window:
-        return
-    idle, compute = _sum(rows, "idle_ns"), _sum(rows, "compute_ns")
-    communication, copies, busy = _sum(rows, "exposed_comm_ns"), _sum(rows, "exposed_copy_ns"), window - idle
-    largest, limit = max((idle, "idle"), (communication, "communication"), (copies, "copies"))
-    causes = {cause: _sum(rows, f"{cause}_ns") for cause in _CAUSES}
-    by_host = causes["host_late"] + causes["launch_call"]
-    cause = max((by_host, "host"), *((causes[name], name) for name in ("dispatch", "device_wait", "unknown")))[1]
+    steps = {(row["input"], row["track"], row["start_ns"]) for row in rows} if section == "step_parts" else ()
     numbers: Numbers = {
         "window_ns": window,
-        "busy_ns": busy,
-        "compute_ns": compute,
-        "exposed_comm_ns": communication,
-        "exposed_copy_ns": copies,
-        "idle_ns": idle,
-        "idle_cause": cause if idle else None,
-        "idle_cause_ns": causes.get(cause, by_host),
+        "busy_ns": window - spent.idle,
+        "compute_ns": spent.compute,
+        "exposed_comm_ns": spent.communication,
+        "exposed_copy_ns": spent.copies,
+        "idle_ns": spent.idle,
+        "idle_cause": spent.cause if spent.idle else None,
+        "idle_cause_ns": spent.cause_ns,
         "devices": len(names),
-        "steps": len({(row["input"], row["track"], row["start_ns"]) for row in parts}),
+        "steps": len(steps),
+        "limit": spent.limit,
     }
-    name = names[0] if len(names) == 1 else f"the {len(names)} devices"
-    were = "was" if len(names) == 1 else "were"
+    name, were = (names[0], "was") if len(names) == 1 else (f"the {len(names)} devices", "were")
     in_all = "in all, " if len(names) > 1 else ""
-    steps = f" ({in_all}{quantity(numbers['steps'], STEPS)})" if parts else " (in all)" if in_all else ""
-    of_window = f"{format_short(window)}{steps}"
-    whys = ("host_late", "launch_call") if cause == "host" else (cause,)
-    why = ", ".join(f"{_percent(causes[name], window)} {_CAUSES[name]}" for name in whys if causes[name])
-    if largest < LIMITING * window and largest <= compute:
-        numbers["limit"] = "computation"
-        rest = f"; {_percent(idle, window)} idle ({why})" if idle else ""
-        exposed = f"; {_percent(communication, window)} communication that nothing hid" if communication else ""
-        text = (
-            f"Work on the device limited the run: {name} {were} busy {_percent(busy, window)} of {of_window}"
-            f"{exposed}{rest}."
-        )
-    elif limit == "idle":
-        ran = _late_host(tables, in_steps=bool(parts))
-        loads = ran is not None and cause == "host" and ran["share"] >= _MOST_OF
-        numbers["limit"] = "input data" if loads else cause
-        if ran is not None and cause == "host":
+    counted = f" ({in_all}{quantity(len(steps), STEPS)})" if steps else " (in all)" if in_all else ""
+    of_window = f"{format_short(window)}{counted}"
+    whys = ("host_late", "launch_call") if spent.cause == "host" else (spent.cause,)
+    why = ", ".join(f"{_percent(causes[cause], window)} {_CAUSES[cause]}" for cause in whys if causes[cause])
+    gap = _one_gap(rows, spent, numbers)
+    if spent.limit == "computation":
+        idle = f"; {_percent(spent.idle, window)} idle ({why})" if spent.idle else ""
+        communicated = _percent(spent.communication, window)
+        exposed = f"; {communicated} communication that nothing hid" if spent.communication else ""
+        busy = _percent(window - spent.idle, window)
+        text = f"Work on the device limited the run: {name} {were} busy {busy} of {of_window}{exposed}{idle}."
+    elif spent.limit == "idle":
+        ran = _late_host(tables, in_steps=bool(steps)) if spent.cause == "host" else None
+        during = ""
+        numbers["limit"] = spent.cause
+        if ran is not None:
+            numbers["limit"] = "input data" if ran["share"] >= _MOST_OF else "host"
             numbers |= {"host_ran": ran["name"], "host_ran_ns": ran["time_ns"], "host_late_ns": ran["whole_ns"]}
+            during = _during(ran)
         heads = {"input data": "Input data", "host": "The host", "dispatch": "Starting launched work"}
-        head = heads.get(numbers["limit"], "Idle time")
-        during = _during(ran) if ran is not None and cause == "host" else ""
-        text = f"{head} limited the run: {name} {were} idle {_percent(idle, window)} of {of_window}; {why}{during}."
+        head, idle = heads.get(numbers["limit"], "Idle time"), _percent(spent.idle, window)
+        text = f"{head} limited the run: {name} {were} idle {idle} of {of_window}; {why}{gap}{during}."
     else:
-        numbers["limit"] = limit
-        head, amount = ("Communication", communication) if limit == "communication" else ("Copies", copies)
+        amount = spent.communication if spent.limit == "communication" else spent.copies
         text = (
-            f"{head} limited the run: for {_percent(amount, window)} of {of_window}, {name} did nothing else; "
-            f"{_percent(compute, window)} computation, {_percent(idle, window)} idle."
+            f"{spent.limit.capitalize()} limited the run: for {_percent(amount, window)} of {of_window}, {name} did "
+            f"nothing else; {_percent(spent.compute, window)} computation, {_percent(spent.idle, window)} idle."
         )
     yield Finding("limit", text, section, numbers)
+
+
+def _one_gap(rows: Sequence[Row], spent: _Spent, numbers: Numbers) -> str:
+    """Return what the longest gap of each device is of the idle time, if that is most of it; put it into the numbers.
+
+    It may be the start or the end of a recording that was cut, and says nothing about the rest.
+    """
+    longest = [max(of_device, key=lambda row: row["longest_gap_ns"] or 0) for of_device in _by_device(rows).values()]
+    length = _sum(longest, "longest_gap_ns")
+    if not length or length < _MOST_OF * spent.idle or length == spent.window:
+        return ""
+    numbers["longest_gaps_ns"] = length
+    what = f"the longest gap of each is {format_short(length)} in all"
+    if len(longest) == 1:
+        row, at = longest[0], longest[0]["longest_gap_at_ns"]
+        window, near = row["span_ns"] if "span_ns" in row else row["window_ns"], _EDGE * spent.window
+        place = "at the start" if at <= near else "at the end" if at + length >= window - near else "in the middle"
+        of_step = f" of {_short(row['name'])}" if len(rows) > 1 else ""
+        what = f"one gap {place}{of_step} is {format_short(length)}"
+    busy = _percent(spent.window - spent.idle, spent.window - length)
+    return f"; {what}, {_percent(length, spent.idle)} of the idle time; busy {busy} without it"
+
+
+def _limits(tables: Tables) -> Iterator[Finding]:
+    """Tell of several devices, such as those of ranks, how many were limited by what, if not all by the same."""
+    rows, section = _rows_of_devices(tables)
+    devices = [(name, _spent(of_device)) for (name, _), of_device in _by_device(rows).items()]
+    by_limit: dict[str, list[str]] = {}
+    for name, spent in devices:
+        if spent.window and spent.idle < spent.window:
+            by_limit.setdefault(spent.cause if spent.limit == "idle" else spent.limit, []).append(name)
+    if len(by_limit) < 2:
+        return
+    ordered = sorted(by_limit.items(), key=lambda item: -len(item[1]))
+    said = [f"{_LIMITS[limit]} for {_some(names)}" for limit, names in ordered]
+    yield Finding("limits", f"The limit differs: {'; '.join(said)}.", section, {"devices": dict(ordered)})
+
+
+def _some(names: Sequence[str]) -> str:
+    """Return how many devices these are, and which if there are few."""
+    return ", ".join(names) if len(names) <= _MOST_NAMED else f"{len(names)} devices"
 
 
 def _during(ran: Row) -> str:
@@ -232,14 +338,22 @@ def _operator(tables: Tables) -> Iterator[Finding]:
     rows = tables.rows("operations")
     of_devices = [row for row in rows if row.get("device_ns") and row["name"] != NO_OPERATOR] if _named(rows) else []
     if of_devices:
-        row = max(of_devices, key=lambda each: each["device_ns"])
+        row, *others = sorted(of_devices, key=lambda each: -each["device_ns"])
+        unnamed = _sum([each for each in rows if each["name"] == NO_OPERATOR], "device_ns")
+        all_work = _sum(rows, "device_ns")
+        numbers = {key: row[key] for key in ("name", "device_ns", "device_share", "kernels")}
+        rest = ""
+        if unnamed >= _UNNAMED * all_work:
+            numbers["no_operator_ns"] = unnamed
+            undecided = bool(others) and unnamed > row["device_ns"] - others[0]["device_ns"]
+            more = f", more than it is ahead of {_short(others[0]['name'])}" if undecided else ""
+            rest = f"; of {_percent(unnamed, all_work)} no operator is recorded{more}"
         text = (
             f"{_short(row['name'])} launched the most device time: {format_short(row['device_ns'])}, "
             f"{shown_cell(row['device_share'], Unit.SHARE)} of that of all kernels and copies "
-            f"({row['kernels']} of them)."
+            f"({row['kernels']} of them){rest}."
         )
-        keys = ("name", "device_ns", "device_share", "kernels")
-        yield Finding("operator", text, "operations", {key: row[key] for key in keys})
+        yield Finding("operator", text, "operations", numbers)
     elif not _devices(tables) and _named(rows) and any(row["self_ns"] for row in rows):
         row = max(rows, key=lambda each: (each["step_share"] or 0, each["self_ns"] or 0))
         whole, share, of_what = _denominator(row)
@@ -274,6 +388,47 @@ def _waiting(tables: Tables) -> Iterator[Finding]:
         )
         keys = ("name", "thread", "self_ns", "thread_share")
         yield Finding("wait", text, "waits", {key: row[key] for key in keys})
+
+
+def _not_recorded(tables: Tables) -> Iterator[Finding]:
+    """Tell how much of the steps nothing is recorded in, where no device was recorded, from LIMITING on."""
+    rows = [row for row in tables.rows("step_parts") if row["untraced_ns"] is not None]
+    span, nothing = _sum(rows, "span_ns"), _sum(rows, "untraced_ns")
+    if not _devices(tables) and nothing and LIMITING * span <= nothing < span:
+        text = (
+            f"No operation ran for {_percent(nothing, span)} of {format_short(span)} ({quantity(len(rows), STEPS)}): "
+            f"{format_short(nothing)} before, between and after the operations of the steps."
+        )
+        yield Finding("not_recorded", text, "step_parts", {"span_ns": span, "untraced_ns": nothing})
+
+
+def _without_slices(tables: Tables) -> Iterator[Finding]:
+    """Tell what samples and counts say about the run, where there is nothing else."""
+    if any(tables.rows(name) for name in _OF_SLICES):
+        return
+    spans = [row["span_ns"] or 0 for row in tables.rows("overview")]
+    length = spans[0] if len(spans) == 1 else 0
+    during = f" of {format_short(length)}" if length else ""
+    rows = tables.rows("layers")
+    samples, symbols = _sum(rows, "samples"), [row["symbols"] for row in rows if row.get("symbols")]
+    if samples:
+        times = [name for name in tables.times("layers") if f"{name}_total" in rows[0] and _sum(rows, name)]
+        cpu = _sum(rows, times[0]) if times else 0
+        of_cpu = f", {format_short(cpu)} of {times[0]}" if times else ""
+        cpus = f" ({cpu / length:.2f} CPUs)" if cpu and length else ""
+        most = f"; the most in {symbols[0]}" if len(symbols) == 1 else ""
+        text = f"Only samples{during} are recorded: {samples}{of_cpu}{cpus}{most}."
+        numbers = {"samples": samples, "span_ns": length, "cpu_ns": cpu if times else None}
+        yield Finding("samples", text, "layers", numbers)
+    ratios = [row for row in tables.rows("run_ratios") if row["value"] is not None][:_MOST_NAMED]
+    if ratios:
+        said = [f"{_ratio(row['value'])} {row['name']} ({row['formula']})" for row in ratios]
+        text = f"Only counts of the whole run{during} are recorded: {', '.join(said)}."
+        yield Finding("counts", text, "run_ratios", {row["formula"]: row["value"] for row in ratios})
+
+
+def _ratio(value: float) -> str:
+    return f"{value:,.0f}" if value >= 1000 else f"{value:.3g}"
 
 
 def _slow_step(tables: Tables) -> Iterator[Finding]:
@@ -341,9 +496,12 @@ def _ranks(tables: Tables) -> Iterator[Finding]:
 
 _RULES: tuple[Callable[[Tables], Iterator[Finding]], ...] = (
     _limit,
+    _limits,
     _kernel,
     _operator,
     _waiting,
+    _without_slices,
+    _not_recorded,
     _slow_step,
     _ranks,
 )
@@ -362,7 +520,7 @@ def _idle_without_cause(tables: Tables) -> Iterator[tuple[Cell, ...]]:
 
 
 def _no_device(tables: Tables) -> Iterator[tuple[Cell, ...]]:
-    if not any(tables.rows(name) for name in ("device", "operations", "waits", "steps")):
+    if not any(tables.rows(name) for name in _OF_SLICES):
         yield "What took the time?", "No slices are recorded; samples and counts are in the section layers."
     elif not _devices(tables) and tables.rows("operations"):
         yield "Did a device limit the run?", _sentence(tables.notes("device") or ["its work has no duration"])
@@ -378,9 +536,16 @@ def _no_operators(tables: Tables) -> Iterator[tuple[Cell, ...]]:
         yield "Which operator launched the kernels?", "No launches inside of operators are recorded."
 
 
+def _waits_of_ranks(tables: Tables) -> Iterator[tuple[Cell, ...]]:
+    rows = tables.rows("ranks")
+    if len(rows) > 1 and all(row["caused_ns"] is None for row in rows):
+        yield "Which rank did the others wait for?", _sentence(tables.notes("collectives"))
+
+
 _QUESTIONS: tuple[Callable[[Tables], Iterator[tuple[Cell, ...]]], ...] = (
     _idle_without_cause,
     _no_device,
     _no_steps,
     _no_operators,
+    _waits_of_ranks,
 )
