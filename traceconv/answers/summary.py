@@ -396,8 +396,8 @@ def _not_recorded(tables: Tables) -> Iterator[Finding]:
     span, nothing = _sum(rows, "span_ns"), _sum(rows, "untraced_ns")
     if not _devices(tables) and nothing and LIMITING * span <= nothing < span:
         text = (
-            f"No operation ran for {_percent(nothing, span)} of {format_short(span)} ({quantity(len(rows), STEPS)}): "
-            f"{format_short(nothing)} before, between and after the operations of the steps."
+            f"The threads of steps ran no operation for {_percent(nothing, span)} of {format_short(span)} "
+            f"({quantity(len(rows), STEPS)}): {format_short(nothing)} before, between and after their operations."
         )
         yield Finding("not_recorded", text, "step_parts", {"span_ns": span, "untraced_ns": nothing})
 
