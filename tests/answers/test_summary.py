@@ -193,7 +193,7 @@ def test_time_of_steps_without_an_operation(length: float, said: bool, tmp_path:
     assert ("not_recorded" in found) is said
     if said:
         assert found["not_recorded"]["text"].startswith(
-            "No operation ran for 30.0 % of 66.7 µs (2 steps): 20 µs before"
+            "The threads of steps ran no operation for 30.0 % of 66.7 µs (2 steps): 20 µs"
         )
 
 
