@@ -293,9 +293,9 @@ def step_differences(table: SliceTable) -> Section:
         step, usual_step = (trace.strings[slices.name[at]] for at in (row, usual))
         track, source = table.title(int(table.row_of_track[slices.track[row]])), stated.sources[inputs[row]].name
         start = int(slices.ts[row]) - table.start
-        for one in _largest(differences(table, row, usual)):
-            times = one.time, one.usual, one.time - one.usual
-            section.rows.append((step, start, usual_step, one.name, one.kind, *times, track, source))
+        for part in _largest(differences(table, row, usual)):
+            times = part.time, part.usual, part.time - part.usual
+            section.rows.append((step, start, usual_step, part.name, part.kind, *times, track, source))
     if section.rows:
         section.legend.append(
             f"steps of {SLOW:g} times the median or more, beside the step of median duration; "
@@ -331,7 +331,7 @@ def _largest(found: list[Difference]) -> list[Difference]:
     most = MOST_DIFFERENCES if len(found) > MOST_DIFFERENCES + 1 else len(found)
     by_size = sorted(range(len(found)), key=lambda at: -abs(found[at].time - found[at].usual))
     rest = [found[at] for at in by_size[most:]]
-    others = Difference(OTHERS, "", sum(one.time for one in rest), sum(one.usual for one in rest))
+    others = Difference(OTHERS, "", sum(part.time for part in rest), sum(part.usual for part in rest))
     return [found[at] for at in sorted(by_size[:most])] + ([others] if rest else [])
 
 
@@ -339,16 +339,16 @@ def differences(table: SliceTable, step: int, usual: int) -> list[Difference]:
     """Return the self times of each name in a step and in the median step, the largest increase first."""
     codes, times = zip(*(_self_times(table, row) for row in (step, usual)), strict=True)
     code, at = np.unique(np.concatenate(codes), return_inverse=True)
-    both = np.zeros((2, len(code)), np.int64)
+    of_steps = np.zeros((2, len(code)), np.int64)
     for side, places in enumerate(np.split(at.reshape(-1), [len(codes[0])])):
-        both[side, places] = times[side]
+        of_steps[side, places] = times[side]
     strings = table.trace.strings
     found = [
         Difference(strings[number // len(_KINDS)] if number else NOT_RECORDED, _KINDS[number % len(_KINDS)], *pair)
-        for number, *pair in zip(code.tolist(), *both.tolist(), strict=True)
+        for number, *pair in zip(code.tolist(), *of_steps.tolist(), strict=True)
         if any(pair)
     ]
-    return sorted(found, key=lambda one: (one.usual - one.time, one.name, one.kind))
+    return sorted(found, key=lambda part: (part.usual - part.time, part.name, part.kind))
 
 
 def _self_times(table: SliceTable, step: int) -> tuple[I64, I64]:
