@@ -41,6 +41,10 @@ FILES = {
     "report.sqlite": "nsight-systems/session/input.sqlite",
     "ncu.csv": "nsight-compute/raw/input.csv",
     "anchor.json": "clock-anchor/alone/input.json",
+    **dict.fromkeys(
+        ["before.json", "after.json", "a1.json", "a2.json", "b1.json", "b2.json", "base/1.json", "head/1.json"],
+        "onnxruntime/perf-counters-hw/input.json",
+    ),
 }
 #: Two files of one run, for the command that aligns by their events.
 ALIGNED = ROOT / "tests" / "benchmarks" / "alignment" / "recordings" / "ort_perf_pauses_default_clock"
@@ -70,7 +74,8 @@ def example(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def folder(tmp_path: Path, example: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder with all files of the examples, and golden and tests as in a clone."""
-    (tmp_path / "runs").mkdir()
+    for name in ("runs", "base", "head"):
+        (tmp_path / name).mkdir()
     for name, golden in FILES.items():
         (tmp_path / name).write_bytes((ROOT / "golden" / golden).read_bytes())
     (tmp_path / "profile.json.gz").write_bytes(gzip.compress((tmp_path / "profile.json").read_bytes()))

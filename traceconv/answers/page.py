@@ -95,14 +95,23 @@ def _cells(section: Section, top: int) -> list[tuple[_Cell, ...]]:
 
 def _title(sections: dict[str, Section]) -> str:
     """Return what the page is about: the inputs, and their devices."""
+    if "diff_runs" in sections:
+        runs = sections["diff_runs"].records()
+        sides = ([row["run"] for row in runs if row["side"] == side] for side in ("before", "after"))
+        return one_line(" and ".join(_first_of(list(map(str, side))) for side in sides))
     if "overview" not in sections:
         return "What took the time"
     inputs = list(dict.fromkeys(str(row[0]) for row in sections["overview"].rows))
-    more = [f"{len(inputs) - _MOST_INPUTS} more"] if len(inputs) > _MOST_INPUTS else []
-    names = ", ".join([*inputs[:_MOST_INPUTS], *more]) or "What took the time"
+    names = _first_of(inputs) or "What took the time"
     devices = list(dict.fromkeys(str(row[0]) for row in sections["device"].rows)) if "device" in sections else []
     on_devices = f" · {devices[0]}" if len(devices) == 1 else f" · {len(devices)} devices" if devices else ""
     return one_line(names + on_devices)
+
+
+def _first_of(names: Sequence[str]) -> str:
+    """Return the first of some names, and how many more there are."""
+    more = [f"{len(names) - _MOST_INPUTS} more"] if len(names) > _MOST_INPUTS else []
+    return ", ".join([*names[:_MOST_INPUTS], *more])
 
 
 def _hash(text: str) -> str:

@@ -20,7 +20,7 @@ from traceconv.io.shown import Counted, quantity
 from traceconv.model.diagnostics import CALLS
 from traceconv.model.numbers import format_short
 
-_COLUMNS = (
+SUMMARY = (
     Column("id", "finding", Unit.TEXT),
     Column("text", "text", Unit.TEXT, whole=True),
     Column("section", "section", Unit.TEXT),
@@ -101,7 +101,7 @@ class Tables:
 def summary(sections: Sequence[Section]) -> list[Section]:
     """Return the tables `summary` and `unanswered` of the other tables of a report, which count the same slices."""
     tables = Tables({section.name: section for section in sections})
-    found, unanswered = Section("summary", _COLUMNS), Section("unanswered", _UNANSWERED)
+    found, unanswered = Section("summary", SUMMARY), Section("unanswered", _UNANSWERED)
     for rule in _RULES:
         for finding in rule(tables):
             numbers = msgspec.json.encode(finding.numbers).decode()

@@ -30,6 +30,7 @@ _SECTIONS = {
     },
     "Ask recordings": {
         "report": "Print what was slow, how long steps took, what waited.",
+        "diff": "Compare runs before and after a change.",
         "export": "Write recordings as tables, or as stacks for flame graphs.",
         "info": "Print the content of a recording.",
         "check": "Find everything in a trace that viewers drop, misplace or refuse.",
@@ -51,6 +52,7 @@ _MODULES = {
     "trace_commands": ("convert", "merge", "demo"),
     "open_command": ("open",),
     "question_commands": ("report", "export"),
+    "comparison_command": ("diff",),
     "content_commands": ("info", "check"),
     "clock_commands": ("align", "clocks", "anchor"),
     "format_commands": ("formats", "identify", "how"),
@@ -58,10 +60,8 @@ _MODULES = {
 _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
 
 #: What to use for commands that other tools have and this one lacks.
-_COMPARISON = "runs are not compared here: print each with traceconv report FILE --format json, and compare the tables"
 _ELSEWHERE = {
-    "diff": _COMPARISON,
-    "compare": _COMPARISON,
+    "compare": "traceconv diff BEFORE AFTER",
     "query": "traceconv export FILE -o run.parquet writes tables for SQL engines such as DuckDB",
     "sql": "traceconv export FILE -o run.parquet writes tables for SQL engines such as DuckDB",
 }

@@ -13,6 +13,7 @@ from traceconv import api
 from traceconv.align.receipt import Aligned, warning_lines
 from traceconv.answers import SECTION_OF, SECTIONS, Questions, answers
 from traceconv.answers.render import RENDERERS, screen, text
+from traceconv.answers.section import Section
 from traceconv.cli.completion import complete_files
 from traceconv.cli.options import HeadedCommand, Named, Verbosity, grouped, recordings_options, settings_options
 from traceconv.cli.results import force_option, print_details, strict_option, verbosity_options
@@ -94,7 +95,7 @@ def _questions(
 
 
 @dataclass(frozen=True, slots=True)
-class _Shown:
+class Shown:
     """How tables are printed, and where; `is_default`: whether the number of rows is not that of the user."""
 
     form: str
@@ -105,7 +106,7 @@ class _Shown:
     is_default: bool
 
 
-def _shown(form: str | None, as_json: bool, details: bool, top: int | None, path: str, force: bool) -> _Shown:
+def _shown(form: str | None, as_json: bool, details: bool, top: int | None, path: str, force: bool) -> Shown:
     """Return the form and place of the output.
 
     Raises UsageError if no format has the ending of the output, or two are asked for.
@@ -117,7 +118,41 @@ def _shown(form: str | None, as_json: bool, details: bool, top: int | None, path
     if form is None:
         known = ", ".join(filter(None, _ENDINGS))
         raise UsageError(f"{path}: no format has the ending {ending}", hint=f"--format, or one of {known}")
-    return _Shown(form, details, _ROWS.get(form, 0) if top is None else top, path, force, top is None)
+    return Shown(form, details, _ROWS.get(form, 0) if top is None else top, path, force, top is None)
+
+
+#: How tables are printed, and where, as `shown: Shown`.
+shown_options = grouped(
+    "shown",
+    _shown,
+    click.option(
+        "--details",
+        is_flag=True,
+        help="Also print the columns that text output omits, such as the totals of layers.",
+    ),
+    click.option(
+        "--top",
+        type=click.IntRange(0),
+        help="Print at most this many rows of each table; 0: all. Default: 20, 100 in HTML, all in JSON and CSV.",
+    ),
+    click.option(
+        "--format",
+        "form",
+        type=click.Choice(list(RENDERERS)),
+        help="Output format. Default: from the ending of the output, else text.",
+    ),
+    click.option("--json", "as_json", is_flag=True, help="The same as --format json."),
+    click.option(
+        "-o",
+        "--output",
+        "path",
+        shell_complete=complete_files,
+        default="-",
+        metavar="FILE",
+        help="The file to write, such as report.html. Default: standard output.",
+    ),
+    force_option,
+)
 
 
 @click.command("report", cls=HeadedCommand)
@@ -170,43 +205,13 @@ def _shown(form: str | None, as_json: bool, details: bool, top: int | None, path
     ),
     click.option("--stacks", metavar="LAYER", default="", help="Also print the call tree of the samples of a layer."),
 )
-@grouped(
-    "shown",
-    _shown,
-    click.option(
-        "--details",
-        is_flag=True,
-        help="Also print the columns that text output omits, such as the totals of layers.",
-    ),
-    click.option(
-        "--top",
-        type=click.IntRange(0),
-        help="Print at most this many rows of each table; 0: all. Default: 20, 100 in HTML, all in JSON and CSV.",
-    ),
-    click.option(
-        "--format",
-        "form",
-        type=click.Choice(list(RENDERERS)),
-        help="Output format. Default: from the ending of the output, else text.",
-    ),
-    click.option("--json", "as_json", is_flag=True, help="The same as --format json."),
-    click.option(
-        "-o",
-        "--output",
-        "path",
-        shell_complete=complete_files,
-        default="-",
-        metavar="FILE",
-        help="The file to write, such as report.html. Default: standard output.",
-    ),
-    force_option,
-)
+@shown_options
 @strict_option
 @recordings_options
 @settings_options(policy=True, memory=True)
 @verbosity_options
 def report_command(
-    questions: Questions, shown: _Shown, strict: bool, named: Named, settings: Settings, verbosity: Verbosity
+    questions: Questions, shown: Shown, strict: bool, named: Named, settings: Settings, verbosity: Verbosity
 ) -> None:
     """Print tables: what was slow, how long steps took, whether a device waited.
 
@@ -235,8 +240,23 @@ def report_command(
         printed = [section for section in sections if section.rows or section.name != "unanswered"]
     if shown.details and shown.form in _BRIEF:
         printed = [section.detailed() for section in printed]
+    print_sections(printed, shown, verbosity, [section.name for section in sections], brief=not questions.sections)
+
+
+def print_sections(
+    printed: Sequence[Section], shown: Shown, verbosity: Verbosity, names: Sequence[str], *, brief: bool
+) -> None:
+    """Print or write tables.
+
+    Args:
+        printed: the tables.
+        shown: their form, and the place.
+        verbosity: how much is printed.
+        names: what the message about a written file lists.
+        brief: whether a terminal gets a screen of them, unless the user asked for more.
+    """
     width = width_of(sys.stdout) if shown.path == "-" else 0
-    if shown.form == "text" and width and shown.is_default and not (questions.sections or verbosity.verbose):
+    if shown.form == "text" and width and shown.is_default and brief and not verbosity.verbose:
         rendered = screen(printed, width)
     elif shown.form == "text":
         rendered = text(printed, shown.rows, width, legends=verbosity.verbose)
@@ -250,7 +270,7 @@ def report_command(
     else:
         write_output(shown.path, lambda sink: sink.write(rendered.encode()), binary=False, force=shown.force)
         if not verbosity.quiet:
-            say(f"wrote {shown.path}: {', '.join(section.name for section in sections)}")
+            say(f"wrote {shown.path}: {', '.join(names)}")
 
 
 @dataclass(frozen=True, slots=True)

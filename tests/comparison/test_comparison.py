@@ -1,0 +1,161 @@
+"""Comparisons of runs: verdicts, exact contributions, and how rows of both sides belong together."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from traceconv.comparison.comparison import TOTAL, Comparison, Run, compare
+from traceconv.comparison.run_values import Values
+
+#: The operation of a simulated run that gets slower; it is 1 % of a step.
+SLOWER = "op3"
+Times = dict[str, int]
+Row = dict[str, object]
+
+
+def _run(times: Times, steps: int = 1, calls: dict[str, int] | None = None, around: str = "") -> Run:
+    """Return a run in which each step takes these times, all inside of one slice if it is named."""
+    total = sum(times.values())
+    values = Values(
+        [(name,) for name in times],
+        [time * steps for time in times.values()],
+        [*times.values()],
+        [(calls or {}).get(name, 1) * steps for name in times],
+        steps,
+        total * steps,
+        total,
+        0.0,
+        [((around,),) if around else () for _ in times],
+    )
+    step = Values([("",)], [total * steps], [total], [steps], steps, total * steps, total, 0.01, [()])
+    return Run("run", {"steps": step, "operations": values})
+
+
+def _rows(comparison: Comparison, table: str = "diff_operations") -> dict[str, Row]:
+    section = next(section for section in comparison.sections if section.name == table)
+    return {str(row["name"]): row for row in section.records()}
+
+
+def _noisy(random: np.random.Generator, runs: int, spread: float = 0.015, slower: float = 1.0) -> list[Run]:
+    """Return runs of 100 operations, of which one is slower."""
+    around = {f"op{at}": 100_000 * (1 + at % 7) for at in range(100)}
+    around[SLOWER] = round(around[SLOWER] * slower)
+    noise = random.lognormal(0, spread, (runs, 100))
+    return [
+        _run({name: round(time * each) for (name, time), each in zip(around.items(), run, strict=True)})
+        for run in noise.tolist()
+    ]
+
+
+def test_equal_sides_have_no_verdict_of_a_change() -> None:
+    random, changed = np.random.default_rng(1), 0
+    for _ in range(40):
+        rows = _rows(compare(_noisy(random, 10), _noisy(random, 10)))
+        changed += any(row["verdict"] in ("slower", "faster") for row in rows.values())
+    assert changed <= 4
+
+
+def test_one_slower_operation_of_100_is_found() -> None:
+    random, found = np.random.default_rng(2), 0
+    for _ in range(40):
+        rows = _rows(compare(_noisy(random, 10), _noisy(random, 10, slower=1.05)))
+        found += rows[SLOWER]["verdict"] == "slower"
+    assert found >= 38
+
+
+def test_five_runs_a_side_say_that_they_cannot_decide_and_how_many_can() -> None:
+    random = np.random.default_rng(3)
+    comparison = compare(_noisy(random, 5), _noisy(random, 5, slower=1.5))
+    assert {row["verdict"] for row in _rows(comparison).values()} <= {"unclear", "same"}
+    (summary, *_) = comparison.sections
+    assert summary.sentences[-1] == (
+        "With 5 and 5 runs, none of 102 rows can be called changed: "
+        "record 9 of each side to find a change of 5 % in one row."
+    )
+
+
+def test_a_run_a_side_has_differences_without_a_verdict() -> None:
+    comparison = compare([_run({"a": 100, "b": 50})], [_run({"a": 300, "c": 10})])
+    rows = _rows(comparison)
+    assert {row["verdict"] for row in rows.values()} == {"unknown"}
+    assert (rows["a"]["contribution_ns"], rows["a"]["ratio"]) == (200, 3)
+    assert (rows["b"]["state"], rows["b"]["contribution_ns"], rows["b"]["after_ns"]) == ("only before", -50, None)
+    assert (rows["c"]["state"], rows["c"]["contribution_ns"], rows["c"]["before_ns"]) == ("only after", 10, None)
+    assert not comparison.is_slower(0.05, rows=True)
+    assert not comparison.is_decided(rows=False)
+    assert comparison.sections[0].sentences[-1] == (
+        "With 1 and 1 run, no change can be told from noise: if runs differ by as much as steps, 1.0 %, "
+        "11 of each side find a change of 2 % in one row."
+    )
+
+
+def test_other_calls_are_other_work() -> None:
+    before, after = ([_run({"a": time}, calls={"a": calls}) for time in range(1000, 1008)] for calls in (2, 3))
+    rows = _rows(compare(before, after))
+    assert (rows["a"]["state"], rows["a"]["verdict"]) == ("other calls", "unknown")
+    assert (rows["a"]["calls_before"], rows["a"]["calls_after"]) == (2, 3)
+
+
+def test_keys_of_one_side_meet_at_the_same_place() -> None:
+    before = _run({"aten::cudnn_convolution": 70, "other": 5}, around="aten::_convolution")
+    after = _run({"aten::miopen_convolution": 90, "other": 5}, around="aten::_convolution")
+    rows = _rows(compare([before], [after]))
+    row = rows["in aten::_convolution: aten::cudnn_convolution -> aten::miopen_convolution"]
+    assert (row["state"], row["contribution_ns"], row["before_ns"], row["after_ns"]) == ("same place", 20, 70, 90)
+
+
+def test_renamed_keys_and_functions_at_other_lines_are_the_same() -> None:
+    before = _run({"gemm_v1": 70, "model.py(10): forward": 20, "<built-in method mm at 0x7f01>": 5})
+    after = _run({"gemm_v2": 90, "model.py(12): forward": 30, "<built-in method mm at 0x7f99>": 6})
+    rows = _rows(compare([before], [after], renamed={"gemm_v1": "gemm_v2"}))
+    assert {name: row["contribution_ns"] for name, row in rows.items()} == {
+        TOTAL: 31,
+        "gemm_v2": 20,
+        "model.py(12): forward": 10,
+        "<built-in method mm at 0x...>": 1,
+    }
+    assert {row["state"] for row in rows.values()} == {""}
+
+
+def test_functions_whose_lines_do_not_tell_them_apart_stay_apart() -> None:
+    before = _run({"model.py(10): forward": 20, "model.py(50): forward": 30})
+    after = _run({"model.py(12): forward": 20, "model.py(52): forward": 30})
+    assert len(_rows(compare([before], [after]))) == 5
+
+
+_TIMES = st.dictionaries(st.sampled_from([f"op{at}" for at in range(8)]), st.integers(0, 10**12), min_size=1)
+_SIDE = st.lists(st.tuples(_TIMES, st.integers(1, 7)), min_size=1, max_size=4)
+
+
+@settings(max_examples=50)
+@given(before=_SIDE, after=_SIDE)
+def test_contributions_add_up_and_swapped_sides_are_opposite(
+    before: list[tuple[Times, int]], after: list[tuple[Times, int]]
+) -> None:
+    sides = [[_run(times, steps) for times, steps in side] for side in (before, after)]
+    there, back = _rows(compare(sides[0], sides[1])), _rows(compare(sides[1], sides[0]))
+    assert there.keys() == back.keys()
+    total = there.pop(TOTAL)
+    assert sum(int(str(row["contribution_ns"])) for row in there.values()) == total["contribution_ns"]
+    opposite = {"slower": "faster", "faster": "slower"}
+    for name, row in there.items():
+        assert row["contribution_ns"] == -int(str(back[name]["contribution_ns"]))
+        assert row["p"] == back[name]["p"]
+        assert opposite.get(str(row["verdict"]), row["verdict"]) == back[name]["verdict"]
+
+
+@pytest.mark.parametrize("slower", [1.0, 1.2])
+def test_the_gate_opens_for_slower_alone(slower: float) -> None:
+    random = np.random.default_rng(4)
+    before = [_run({"a": round(1_000_000 * each)}) for each in random.lognormal(0, 0.005, 10)]
+    after = [_run({"a": round(1_000_000 * slower * each)}) for each in random.lognormal(0, 0.005, 10)]
+    comparison = compare(before, after)
+    assert comparison.is_decided(rows=True)
+    assert comparison.is_slower(0.05, rows=False) == comparison.is_slower(0.05, rows=True) == (slower > 1)
+    assert not comparison.is_slower(0.5, rows=True)
+    assert not compare(after, before).is_slower(0.0, rows=True)
+    verdict = _rows(comparison)["a"]["verdict"]
+    assert verdict == ("slower" if slower > 1 else "same")

@@ -1,0 +1,136 @@
+"""`traceconv diff`, as it is typed."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from tests import commands
+from tests.golden import ROOT
+
+KINETO = ROOT / "pytorch-kineto" / "torch-convnet-process" / "input.json"
+CUDA = ROOT / "pytorch-kineto" / "cuda-streams" / "input.json"
+ORT = ROOT / "onnxruntime" / "perf-counters-hw" / "input.json"
+SCHEMA = json.loads((ROOT.parent / "schemas" / "diff.schema.json").read_text(encoding="utf-8"))
+
+
+def run(*arguments: object) -> subprocess.CompletedProcess[str]:
+    return commands.run("diff", *arguments)
+
+
+def _slower(path: Path, source: Path, share: float, name: str) -> Path:
+    """Copy a profile of ONNX Runtime in which the slices of a name, and all that is around them, are longer."""
+    events = json.loads(source.read_text())
+    for event in events:
+        if event.get("dur") and name in event["name"]:
+            event["dur"] = round(event["dur"] * share)
+    path.write_text(json.dumps(events))
+    return path
+
+
+def test_a_recording_beside_itself_has_not_changed() -> None:
+    result = run(CUDA, CUDA)
+    assert result.returncode == 0, result.stderr
+    assert "No time changed. (diff_kernels)" in result.stdout
+    assert "+0.0 %, unknown" in result.stdout
+
+
+@pytest.mark.parametrize("inputs", [(KINETO, CUDA), (ORT, KINETO), (CUDA, ORT)])
+def test_json_follows_its_schema_and_adds_up(inputs: tuple[Path, Path]) -> None:
+    result = run(*inputs, "--json")
+    assert result.returncode == 0, result.stderr
+    document = json.loads(result.stdout)
+    jsonschema.validate(document, SCHEMA)
+    assert {row["run"] for row in document["diff_runs"]} == set(map(str, inputs))
+    for name, rows in document.items():
+        if name.startswith("diff_") and name != "diff_runs" and len(rows) > 1:
+            total, *parts = rows
+            assert sum(row["contribution_ns"] for row in parts) == total["contribution_ns"]
+
+
+@pytest.mark.parametrize("ending", ["html", "md", "csv", "txt", "json"])
+def test_each_form_is_written(tmp_path: Path, ending: str) -> None:
+    output = tmp_path / f"diff.{ending}"
+    result = run(KINETO, KINETO, "-o", output)
+    assert result.returncode == 0, result.stderr
+    assert "(total)" in output.read_text()
+
+
+def test_options_take_several_runs(tmp_path: Path) -> None:
+    before, after = [], tmp_path / "after"
+    after.mkdir()
+    for number in range(4):
+        before.append(_slower(tmp_path / f"b{number}.json", ORT, 1 + number / 1000, "_kernel_time"))
+        _slower(after / f"a{number}.json", ORT, 1.5 + number / 1000, "_kernel_time")
+    result = run("--before", *before, "--after-runs", after, "--keep-warm-up", "--json")
+    assert result.returncode == 0, result.stderr
+    runs = json.loads(result.stdout)["diff_runs"]
+    assert [row["side"] for row in runs] == ["before"] * 4 + ["after"] * 4
+    assert [Path(row["run"]).name for row in runs[4:]] == ["a0.json", "a1.json", "a2.json", "a3.json"]
+    same = run("--before", *before, "--after", *before, "--fail-above", "5%", "--strict", "--json")
+    assert same.returncode == 6, same.stderr
+
+
+def test_the_gate_fails_for_slower_runs_alone(tmp_path: Path) -> None:
+    sides: dict[str, list[Path]] = {}
+    for side, share in (("before", 1.0), ("after", 1.5)):
+        sides[side] = [
+            _slower(tmp_path / f"{side}{number}.json", ORT, share + number / 10_000, "") for number in range(8)
+        ]
+    there = "--before", *sides["before"], "--after", *sides["after"]
+    back = "--before", *sides["after"], "--after", *sides["before"]
+    assert run(*there).returncode == 0
+    assert run(*there, "--fail-above", "5%").returncode == 5
+    assert run(*there, "--fail-above", "60%").returncode == 0
+    assert run(*back, "--fail-above", "5%", "--strict").returncode == 0
+    assert run(sides["before"][0], sides["after"][0], "--fail-above", "5%").returncode == 0
+    assert run(sides["before"][0], sides["after"][0], "--fail-above", "5%", "--strict").returncode == 6
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ([], "--before: there is no run"),
+        ([KINETO], "two runs are compared, not 1"),
+        ([KINETO, CUDA, ORT], "two runs are compared, not 3"),
+        (["--before", KINETO], "--after: there is no run"),
+        ([KINETO, "--after", CUDA], "it is not said which side this run is of"),
+        ([KINETO, CUDA, "--by", "colour"], "'colour' is not a key"),
+        ([KINETO, CUDA, "--fail-above", "much"], "--fail-above: 'much' is not a share"),
+        ([KINETO, CUDA, "--rename", "old"], "--rename: 'old' is not OLD=NEW"),
+        ([KINETO, "/there/is/none.json"], "none.json: No such file"),
+        ([KINETO, CUDA, "--where", "name~("], "--where"),
+    ],
+)
+def test_wrong_calls_have_one_line_and_a_hint(arguments: list[object], words: str) -> None:
+    result = run(*arguments)
+    assert result.returncode in (1, 2)
+    assert words in result.stderr.splitlines()[0]
+    assert "Traceback" not in result.stderr
+
+
+def test_a_folder_of_runs_that_is_empty_is_refused(tmp_path: Path) -> None:
+    result = run("--before-runs", tmp_path, "--after", KINETO)
+    assert result.returncode == 1
+    assert f"{tmp_path}: there is no run in this folder" in result.stderr
+
+
+def test_a_folder_is_one_run_with_its_ranks(tmp_path: Path) -> None:
+    for rank in (0, 1):
+        shutil.copy(ROOT / "pytorch-kineto" / f"nccl-rank{rank}" / "input.json", tmp_path / f"rank{rank}.json")
+    result = run(tmp_path, tmp_path, "--json")
+    assert result.returncode == 0, result.stderr
+    assert len(json.loads(result.stdout)["diff_runs"]) == 2
+
+
+def test_conditions_leave_the_rest_in_one_row() -> None:
+    result = run(KINETO, KINETO, "--where", "name~conv", "--json")
+    assert result.returncode == 0, result.stderr
+    names = {row["name"] for row in json.loads(result.stdout)["diff_operations"]}
+    assert {"(total)", "(others)"} < names
+    assert all("conv" in name for name in names if not name.startswith("("))

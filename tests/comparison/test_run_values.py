@@ -1,0 +1,157 @@
+"""What a run spent: against sums over single slices, and exact on real recordings of many formats."""
+
+from __future__ import annotations
+
+import statistics
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.answers.test_sections import event, kineto
+from tests.golden import ROOT
+from traceconv.answers.device_work import work
+from traceconv.answers.slice_tables import SliceTable
+from traceconv.answers.steps import NOT_RECORDED, step_rows
+from traceconv.api import on_one_clock
+from traceconv.comparison.run_values import Values, run_values
+from traceconv.recordings import Settings
+
+#: Real recordings with steps or without, of devices and hosts.
+RECORDINGS = sorted(
+    path
+    for format in ("pytorch-kineto", "onnxruntime", "xplane", "nvprof", "deepsparse", "onednn-verbose", "mxnet")
+    for path in (ROOT / format).glob("*/input.*")
+    if "pathological" not in path.parent.name
+)
+
+
+def _table(path: Path) -> SliceTable:
+    return SliceTable(on_one_clock([str(path)], Settings())[0])
+
+
+def _readable() -> list[Path]:
+    return [path for path in RECORDINGS if (path.parent / "expect.txt").exists()]
+
+
+@pytest.mark.parametrize("path", _readable()[::4], ids=lambda path: path.parent.name)
+def test_the_times_of_all_keys_add_up(path: Path) -> None:
+    table = _table(path)
+    for by in (("name",), ("name", "shape")):
+        for measure, values in run_values(table, by, keep_first=True).items():
+            assert sum(values.sums) == values.total, measure
+            assert len(set(values.keys)) == len(values.keys)
+            assert {len(key) for key in values.keys} == {len(by)}
+            assert all(calls >= 0 for calls in values.calls)
+
+
+@pytest.mark.parametrize("path", _readable()[::4], ids=lambda path: path.parent.name)
+def test_steps_are_those_of_the_recording(path: Path) -> None:
+    table = _table(path)
+    slices, rows = table.trace.slices, step_rows(table)
+    rows = rows[table.timed[rows] & table.drawn_in_time[slices.track[rows]]]
+    values = run_values(table, ("name",), keep_first=True)
+    assert ("steps" in values) == bool(len(rows))
+    if len(rows) and values["steps"].steps == len(rows):
+        assert values["steps"].total == int(np.sum(slices.dur[rows]))
+    if not len(rows) and "kernels" in values:
+        assert values["kernels"].total == int(np.sum(slices.dur[work(table).rows]))
+
+
+BEGIN = 1_000_000
+#: The length of a step, and the starts, lengths and names of operations in it.
+_STEPS = st.lists(
+    st.tuples(
+        st.integers(20, 60),
+        st.lists(st.tuples(st.integers(0, 15), st.integers(1, 20), st.sampled_from("abc")), max_size=4),
+    ),
+    min_size=1,
+    max_size=5,
+)
+
+
+def _recorded(steps: list[tuple[int, list[tuple[int, int, str]]]]) -> tuple[list[dict[str, Any]], list[dict[str, int]]]:
+    """Return events of steps in a row with operations one after the other, and the self times in each step, µs."""
+    events, times, at = [], [], BEGIN
+    for number, (length, operations) in enumerate(steps):
+        events.append(event(f"ProfilerStep#{number}", at, length, cat="user_annotation"))
+        begin, self_times = at, {NOT_RECORDED: length}
+        for gap, duration, name in operations:
+            begin += gap
+            if begin + duration > at + length:
+                break
+            events.append(event(f"aten::{name}", begin, duration))
+            self_times[f"aten::{name}"] = self_times.get(f"aten::{name}", 0) + duration
+            self_times[NOT_RECORDED] -= duration
+            begin += duration
+        times.append(self_times)
+        at += length + 1
+    return events, times
+
+
+@settings(max_examples=40)
+@given(steps=_STEPS, keep_first=st.booleans())
+def test_sums_and_medians_of_steps(
+    tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[int, list[tuple[int, int, str]]]], keep_first: bool
+) -> None:
+    events, times = _recorded(steps)
+    table = kineto(tmp_path_factory.mktemp("steps") / "k.json", events)
+    values = run_values(table, ("name",), keep_first=keep_first)["operations"]
+    kept = times if keep_first or len(times) == 1 else times[1:]
+    assert values.steps == len(kept)
+    names = {name for step in kept for name, time in step.items() if time}
+    found = {
+        key[0]: (total, median) for key, total, median in zip(values.keys, values.sums, values.medians, strict=True)
+    }
+    assert {name for name, (total, _) in found.items() if total} == names
+    for name in names:
+        of_steps = [1000 * step.get(name, 0) for step in kept]
+        assert found[name] == (sum(of_steps), round(statistics.median(of_steps)))
+
+
+def _values(tmp_path: Path, *events: dict[str, Any]) -> dict[str, Values]:
+    return run_values(kineto(tmp_path / "k.json", [*events]), ("name",), keep_first=True)
+
+
+def test_device_work_belongs_to_the_step_that_launched_it(tmp_path: Path) -> None:
+    values = _values(
+        tmp_path,
+        event("ProfilerStep#1", 1000, 100, cat="user_annotation"),
+        event("ProfilerStep#2", 1100, 100, cat="user_annotation"),
+        event("aten::mm", 1010, 50),
+        event("cudaLaunchKernel", 1020, 10, cat="cuda_runtime", args={"correlation": 7}),
+        event("gemm", 1150, 30, pid=0, tid=7, cat="kernel", args={"correlation": 7, "device": 0, "stream": 7}),
+        event("lost", 1190, 5, pid=0, tid=7, cat="kernel", args={"device": 0, "stream": 7}),
+    )
+    assert dict(zip(values["device"].keys, values["device"].sums, strict=True)) == {
+        ("aten::mm",): 30_000,
+        ("(no operator)",): 5_000,
+    }
+    kernels = values["kernels"]
+    assert dict(zip(kernels.keys, kernels.sums, strict=True)) == {("gemm",): 30_000, ("lost",): 5_000}
+    assert kernels.paths[kernels.keys.index(("gemm",))] == (("aten::mm",),)
+    assert (kernels.steps, kernels.median) == (2, 17_500)
+
+
+def test_without_steps_the_run_is_one(tmp_path: Path) -> None:
+    values = _values(tmp_path, event("aten::mm", 1000, 50), event("aten::add", 1010, 20))
+    assert list(values) == ["operations"]
+    assert dict(zip(values["operations"].keys, values["operations"].sums, strict=True)) == {
+        ("aten::mm",): 30_000,
+        ("aten::add",): 20_000,
+    }
+    assert values["operations"].steps == 1
+
+
+def test_a_path_is_where_a_key_usually_is(tmp_path: Path) -> None:
+    values = _values(
+        tmp_path,
+        *(event("outer", 1000 + 100 * at, 50) for at in range(3)),
+        *(event("inner", 1010 + 100 * at, 20) for at in range(3)),
+        event("inner", 2000, 5),
+    )["operations"]
+    assert values.paths[values.keys.index(("inner",))] == (("outer",),)
+    assert values.paths[values.keys.index(("outer",))] == ()

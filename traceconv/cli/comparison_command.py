@@ -1,0 +1,232 @@
+"""`traceconv diff`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import click
+
+from traceconv.cli.completion import complete_files
+from traceconv.cli.options import HeadedCommand, Named, Verbosity, grouped, importer_option, settings_options
+from traceconv.cli.question_commands import Shown, print_sections, shown_options
+from traceconv.cli.results import verbosity_options
+from traceconv.cli.terminal import working
+from traceconv.comparison.comparison import MIN_CHANGE, RUNS, compare
+from traceconv.comparison.runs import Selection, runs_in
+from traceconv.errors import UsageError
+from traceconv.io.folders import check_all_there
+from traceconv.io.output import check_target
+from traceconv.io.shown import quantity
+from traceconv.recordings import Settings
+
+_SIDES = ("--before", "--after", "--before-runs", "--after-runs")
+#: The exit codes of a gate: something became slower, or nothing can be decided.
+SLOWER, UNDECIDED = 5, 6
+
+
+class _DiffCommand(HeadedCommand):
+    """A command whose options `--before` and `--after` take all files that follow them."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Put the option before each of its files, as click expects, and parse that."""
+        repeated: list[str] = []
+        option = ""
+        for arg in args:
+            if arg in _SIDES:
+                option = arg
+            elif option and not (arg.startswith("-") and arg != "-"):
+                repeated += [option, arg]
+            else:
+                option = ""
+                repeated.append(arg)
+        return super().parse_args(ctx, repeated)
+
+
+@dataclass(frozen=True, slots=True)
+class _Sides:
+    """The runs of both sides: each is a recording, or a folder or archive of the recordings of its ranks."""
+
+    before: Sequence[str]
+    after: Sequence[str]
+
+
+def _sides(
+    files: tuple[str, ...],
+    before: tuple[str, ...],
+    after: tuple[str, ...],
+    before_runs: tuple[str, ...],
+    after_runs: tuple[str, ...],
+) -> _Sides:
+    """Raise UsageError unless both sides have a run."""
+    stated = (before, before_runs), (after, after_runs)
+    if files and any(map(any, stated)):
+        raise UsageError(f"{files[0]}: it is not said which side this run is of", hint="--before A... --after B...")
+    if files:
+        if len(files) != 2:
+            raise UsageError(
+                f"two runs are compared, not {len(files)}", hint="of several runs a side: --before A... --after B..."
+            )
+        return _Sides(files[:1], files[1:])
+    sides = [[*runs, *(run for folder in folders for run in runs_in(folder))] for runs, folders in stated]
+    for side, option in zip(sides, _SIDES, strict=False):
+        if not side:
+            raise UsageError(
+                f"{option}: there is no run", hint="traceconv diff BEFORE AFTER, or --before A... --after B..."
+            )
+    return _Sides(*sides)
+
+
+def _selection(by: tuple[str, ...], where: str, between: str, step_name: str, keep_warm_up: bool) -> Selection:
+    keys = tuple(dict.fromkeys(key.strip() for text in by for key in text.split(",")))
+    return Selection(keys, where, between, step_name, keep_first=keep_warm_up)
+
+
+@dataclass(frozen=True, slots=True)
+class _Gate:
+    """What makes the command fail.
+
+    Attributes:
+        above: the share by which something may become slower; None for no gate.
+        on_rows: whether any row counts, not the total alone.
+        strict: whether it fails, too, if nothing can be decided.
+    """
+
+    above: float | None
+    on_rows: bool
+    strict: bool
+
+
+def _gate(fail_above: float | None, fail_on: str, strict: bool) -> _Gate:
+    return _Gate(fail_above, fail_on == "rows", strict)
+
+
+def _share(_context: click.Context, option: click.Parameter, text: str | None) -> float | None:
+    """Return a share that is given as "5%" or "5"."""
+    if text is None:
+        return None
+    try:
+        share = float(text.strip().removesuffix("%")) / 100
+    except ValueError:
+        share = -1.0
+    if not 0 <= share < 100:
+        raise UsageError(f"{option.opts[0]}: {text!r} is not a share", hint="5%")
+    return share
+
+
+def _renamed(_context: click.Context, option: click.Parameter, texts: tuple[str, ...]) -> dict[str, str]:
+    pairs = [text.partition("=") for text in texts]
+    for text, (old, equal, new) in zip(texts, pairs, strict=True):
+        if not (old and equal and new):
+            raise UsageError(f"{option.opts[0]}: {text!r} is not OLD=NEW")
+    return {old: new for old, _, new in pairs}
+
+
+@click.command("diff", cls=_DiffCommand)
+@grouped(
+    "sides",
+    _sides,
+    click.argument("files", nargs=-1, shell_complete=complete_files),
+    click.option("--before", multiple=True, metavar="RUN...", help="The runs before the change."),
+    click.option("--after", multiple=True, metavar="RUN...", help="The runs after it."),
+    click.option("--before-runs", multiple=True, metavar="DIR", help="Each entry of this folder is a run before it."),
+    click.option("--after-runs", multiple=True, metavar="DIR", help="Each entry of this folder is a run after it."),
+)
+@grouped(
+    "selection",
+    _selection,
+    click.option(
+        "--by",
+        multiple=True,
+        default=("name",),
+        metavar="KEY,...",
+        help="Compare operations by these keys, as in `report --by`. Default: name.",
+    ),
+    click.option("--where", metavar="CONDITION", default="", help="Compare only slices that meet CONDITION."),
+    click.option("--between", metavar="WINDOW", default="", help="Compare this window of time of each run."),
+    click.option(
+        "--step-name", metavar="REGEX", default="", help="Treat slices whose whole name matches REGEX as steps."
+    ),
+    click.option("--keep-warm-up", is_flag=True, help="Compare the first step of each thread, too."),
+)
+@click.option(
+    "--rename",
+    "renamed",
+    multiple=True,
+    metavar="OLD=NEW",
+    callback=_renamed,
+    help="What was called OLD before is NEW after the change.",
+)
+@click.option(
+    "--min-change",
+    metavar="SHARE",
+    default=f"{100 * MIN_CHANGE:g}%",
+    show_default=True,
+    callback=_share,
+    help="The smallest change that is called one.",
+)
+@grouped(
+    "gate",
+    _gate,
+    click.option(
+        "--fail-above",
+        metavar="SHARE",
+        callback=_share,
+        help=f"Exit with {SLOWER} if the verdict is slower, by more than SHARE.",
+    ),
+    click.option(
+        "--fail-on",
+        type=click.Choice(["total", "rows"]),
+        default="total",
+        show_default=True,
+        help="What --fail-above looks at.",
+    ),
+    click.option("--strict", is_flag=True, help=f"Exit with {UNDECIDED} if the runs are too few to decide."),
+)
+@shown_options
+@click.option("--skip-unknown", is_flag=True, help="Leave out files of unknown formats, and list them.")
+@importer_option
+@settings_options(memory=True)
+@verbosity_options
+@click.pass_context
+def diff_command(
+    ctx: click.Context,
+    sides: _Sides,
+    selection: Selection,
+    renamed: dict[str, str],
+    min_change: float,
+    gate: _Gate,
+    shown: Shown,
+    skip_unknown: bool,
+    options: tuple[str, ...],
+    settings: Settings,
+    verbosity: Verbosity,
+) -> None:
+    """Compare runs before and after a change.
+
+    \b
+      traceconv diff before.json after.json
+      traceconv diff --before a1.json a2.json --after b1.json b2.json
+      traceconv diff --before-runs base/ --after-runs head/ --fail-above 5%
+      traceconv diff before.json after.json -o diff.html
+
+    A run is a file, or a folder or archive with the files of its ranks. Only several runs a side tell a change from
+    noise: the verdict is slower, faster, same or unclear, and unknown otherwise. docs/comparison.md defines them.
+    """
+    names = [*sides.before, *sides.after]
+    check_all_there(names)
+    check_target(shown.path, binary=False, force=shown.force, inputs=names)
+    runs = []
+    with working(f"reading {quantity(len(names), RUNS)}", verbosity.quiet, names):
+        for name in names:
+            recordings = Named((name,), skip_unknown, options=options).opened(settings, verbosity, shown.path)
+            runs.append(selection.run(name, recordings))
+    before, after = runs[: len(sides.before)], runs[len(sides.before) :]
+    comparison = compare(before, after, selection.by, renamed=renamed, min_change=min_change)
+    sections = comparison.sections
+    print_sections(sections, shown, verbosity, [section.name for section in sections], brief=True)
+    if gate.above is not None:
+        if comparison.is_slower(gate.above, rows=gate.on_rows):
+            ctx.exit(SLOWER)
+        if gate.strict and not comparison.is_decided(rows=gate.on_rows):
+            ctx.exit(UNDECIDED)

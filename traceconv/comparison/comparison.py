@@ -1,0 +1,523 @@
+"""Compare runs before and after a change: rows with exact differences, and verdicts that rest on several runs a side.
+
+The statistics follow `rank_tests`; `docs/comparison.md` defines the columns.
+"""
+
+from __future__ import annotations
+
+import enum
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from typing import Any
+
+import msgspec
+
+from traceconv.answers.section import Cell, Column, Section, Unit, shown_cell
+from traceconv.answers.summary import SUMMARY, Finding
+from traceconv.comparison.rank_tests import LEVEL, Shift, adjusted, found_change, runs_to_find, shift, u_test
+from traceconv.comparison.run_values import MEASURES, Key, Values
+from traceconv.io.shown import Counted, quantity
+from traceconv.model.numbers import format_short
+
+RUNS = Counted("run", "runs")
+#: The smallest relative change that is called one.
+MIN_CHANGE = 0.02
+#: A change below this share of the step, or of so many steps of the clock, is none.
+_LEAST_OF_STEP, _LEAST_TICKS = 0.0001, 3
+#: The change that too few runs are measured by, unless the user asks for larger ones.
+_USUAL_CHANGE = 0.05
+#: Calls per step that differ by less are the same: not all steps do everything.
+_SAME_CALLS = 0.01
+#: Addresses in names, which differ in each run.
+_ADDRESS = re.compile(r"\bat 0x[0-9a-fA-F]+")
+#: The line of a Python function in a name: "module.py(1743): forward".
+_LINE = re.compile(r"\([0-9]+\): ")
+_MOST_NAMED = 3
+_LONGEST_NAME = 60
+
+
+class Verdict(enum.Enum):
+    """What is known of a change."""
+
+    SLOWER = "slower"
+    FASTER = "faster"
+    SAME = "same"
+    UNCLEAR = "unclear"
+    UNKNOWN = "unknown"
+
+
+class State(enum.Enum):
+    """How a row of one side belongs to the other side."""
+
+    MATCHED = ""
+    CALLS = "other calls"
+    PLACE = "same place"
+    BEFORE = "only before"
+    AFTER = "only after"
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run: its name, its values by measure, and the largest step of its clocks, ns."""
+
+    name: str
+    values: Mapping[str, Values]
+    resolution_ns: int = 1
+
+
+@dataclass(frozen=True)
+class Row:
+    """One row of a comparison.
+
+    Attributes:
+        key: the texts of its keys.
+        state: how it belongs to the other side.
+        values: the median time per step of each run, ns, before and after; () on a side that does not have it.
+        means: the mean time per step of each side, ns.
+        calls: the calls per step of each side: the median over its runs.
+    """
+
+    key: Key
+    state: State
+    values: tuple[tuple[int, ...], tuple[int, ...]]
+    means: tuple[Fraction, Fraction]
+    calls: tuple[float, float]
+
+
+@dataclass(frozen=True)
+class Judged:
+    """A row with its verdict."""
+
+    row: Row
+    verdict: Verdict
+    shift: Shift | None = None
+    p: float | None = None
+    p_adjusted: float | None = None
+
+    @property
+    def ratio(self) -> float | None:
+        """How many times as long it takes after the change; None if one side has no time."""
+        if self.shift is not None:
+            return self.shift.ratio
+        before, after = (_middle(values) if values else 0.0 for values in self.row.values)
+        return after / before if before and after else None
+
+
+@dataclass
+class Table:
+    """The rows of a measure; their exact differences add up to that of `total`."""
+
+    measure: str
+    total: Row
+    rows: list[Row]
+    spread: float
+    judged: list[Judged] = field(default_factory=list)
+
+
+# -- Rows: match the keys of both sides ------------------------------------------------------------------------------
+
+
+def table_of(measure: str, sides: tuple[Sequence[Values], Sequence[Values]], renamed: Mapping[str, str]) -> Table:
+    """Return the rows of a measure that all runs of both sides have.
+
+    Keys are matched by their texts, then without the numbers of lines of Python functions, then by their place: those
+    left that are usually in the same key of both sides are one row. `renamed` replaces first texts of keys before the
+    change.
+    """
+    keyed = [[_by_key(values, renamed if side == 0 else {}) for values in runs] for side, runs in enumerate(sides)]
+    known = [dict.fromkeys(key for run in runs for key in run) for runs in keyed]
+    rows = [_row(State.MATCHED, key, ([key], [key]), keyed) for key in known[0] if key in known[1]]
+    alone = [[key for key in known[side] if key not in known[1 - side]] for side in (0, 1)]
+    moved = dict(_moved(*alone))
+    rows += [_row(State.MATCHED, new, ([old], [new]), keyed) for old, new in moved.items()]
+    matched = moved.keys(), set(moved.values())
+    around = [{key for run in runs for spent in run.values() for key in spent.path} for runs in keyed]
+    places: dict[Key | None, tuple[list[Key], list[Key]]] = {}
+    for side in (0, 1):
+        for key in alone[side]:
+            if key not in matched[side]:
+                places.setdefault(_place(key, keyed[side], around[0] & around[1]), ([], []))[side].append(key)
+    for place, (before, after) in places.items():
+        if place is not None and before and after:
+            rows.append(_row(State.PLACE, _replaced(place, before, after), (before, after), keyed))
+            continue
+        rows += [_row(State.BEFORE, key, ([key], []), keyed) for key in before]
+        rows += [_row(State.AFTER, key, ([], [key]), keyed) for key in after]
+    medians = tuple(tuple(run.median for run in runs) for runs in sides)
+    means = tuple(_mean([Fraction(run.total, run.steps) for run in runs]) for runs in sides)
+    total = Row(("",), State.MATCHED, (medians[0], medians[1]), (means[0], means[1]), (1.0, 1.0))
+    rows.sort(key=lambda row: row.key)
+    spread = max(run.spread for runs in sides for run in runs)
+    return Table(measure, total, rows, spread)
+
+
+@dataclass(frozen=True)
+class _Spent:
+    """What a run spent on a key."""
+
+    total: int
+    median: int
+    calls: int
+    steps: int
+    path: tuple[Key, ...]
+
+    @property
+    def mean(self) -> Fraction:
+        """The time per step, ns."""
+        return Fraction(self.total, self.steps)
+
+
+def _by_key(values: Values, renamed: Mapping[str, str]) -> dict[Key, _Spent]:
+    def name(key: Key) -> Key:
+        first, *others = (_ADDRESS.sub("at 0x...", text) for text in key)
+        return (renamed.get(key[0], renamed.get(first, first)), *others)
+
+    found: dict[Key, _Spent] = {}
+    columns = values.keys, values.sums, values.medians, values.calls, values.paths
+    for key, total, median, calls, path in zip(*columns, strict=True):
+        spent = _Spent(total, median, calls, values.steps, tuple(map(name, path)))
+        same = found.get(name(key))
+        if same is not None:  # two names became one
+            spent = replace(spent, total=total + same.total, median=median + same.median, calls=calls + same.calls)
+        found[name(key)] = spent
+    return found
+
+
+def _moved(before: Sequence[Key], after: Sequence[Key]) -> Iterator[tuple[Key, Key]]:
+    """Yield the pairs of keys that differ in the numbers of lines of Python alone, and are the only ones that do."""
+    by_text: dict[Key, tuple[list[Key], list[Key]]] = {}
+    for side, keys in enumerate((before, after)):
+        for key in keys:
+            by_text.setdefault(tuple(_LINE.sub(": ", text) for text in key), ([], []))[side].append(key)
+    yield from ((old[0], new[0]) for old, new in by_text.values() if len(old) == len(new) == 1)
+
+
+def _place(key: Key, runs: Sequence[Mapping[Key, _Spent]], around: Set[Key]) -> Key | None:
+    """Return the innermost of some keys around a key, None without one."""
+    path = next(run[key].path for run in runs if key in run)
+    return next((above for above in reversed(path) if above in around), None)
+
+
+def _replaced(place: Key, before: Sequence[Key], after: Sequence[Key]) -> Key:
+    """Return the key of a row of keys that took the place of others: what all are in, and their names."""
+    old, new = (", ".join(shown_cell(key[0], Unit.TEXT, _LONGEST_NAME) for key in keys) for keys in (before, after))
+    return (f"in {shown_cell(place[0], Unit.TEXT, _LONGEST_NAME)}: {old} -> {new}", *place[1:])
+
+
+def _row(
+    state: State, name: Key, keys: tuple[Sequence[Key], Sequence[Key]], keyed: Sequence[Sequence[Mapping[Key, _Spent]]]
+) -> Row:
+    """Return the row of some keys of each side: the sum of their times."""
+    values: list[tuple[int, ...]] = []
+    means: list[Fraction] = []
+    calls: list[float] = []
+    for of_side, runs in zip(keys, keyed, strict=True):
+        found = [[run[key] for key in of_side if key in run] for run in runs] if of_side else []
+        values.append(tuple(sum(each.median for each in run) for run in found))
+        means.append(_mean([sum((each.mean for each in run), Fraction(0)) for run in found]))
+        calls.append(_middle([sum(each.calls / each.steps for each in run) for run in found]))
+    if state is State.MATCHED and not math.isclose(*calls, rel_tol=_SAME_CALLS):
+        state = State.CALLS
+    return Row(name, state, (values[0], values[1]), (means[0], means[1]), (calls[0], calls[1]))
+
+
+def _mean(values: Sequence[Fraction]) -> Fraction:
+    return sum(values, Fraction(0)) / len(values) if values else Fraction(0)
+
+
+def _middle(values: Sequence[float]) -> float:
+    """Return the median, the mean of the two middle ones if their number is even; 0 without any."""
+    if not values:
+        return 0.0
+    ordered = sorted(values)
+    half, odd = divmod(len(ordered), 2)
+    return ordered[half] if odd else (ordered[half - 1] + ordered[half]) / 2
+
+
+# -- Verdicts --------------------------------------------------------------------------------------------------------
+
+
+def judge(tables: Sequence[Table], step_ns: float, resolution_ns: int, min_change: float) -> None:
+    """Fill in the verdicts of all rows.
+
+    The p of all tests of all tables are adjusted together, so that with equal sides any verdict of a change at all is
+    as rare as LEVEL.
+
+    Args:
+        tables: the tables.
+        step_ns: the median step, of which a change has to be a share.
+        resolution_ns: the largest step of the clocks.
+        min_change: the smallest relative change that counts.
+    """
+    least = max(_LEAST_OF_STEP * step_ns, _LEAST_TICKS * resolution_ns)
+    places = [(table, row) for table in tables for row in (table.total, *table.rows)]
+    tested = [row for _, row in places if _is_tested(row, least)]
+    p = dict(zip(map(id, tested), (u_test(*row.values) for row in tested), strict=True))
+    p_adjusted = dict(zip(p, adjusted(list(p.values())), strict=True))
+    for table, row in places:
+        if id(row) not in p:
+            table.judged.append(Judged(row, _untested(row, least)))
+            continue
+        around = shift(*row.values)
+        verdict = _verdict(row, around, p_adjusted[id(row)], least, min_change)
+        table.judged.append(Judged(row, verdict, around, p[id(row)], p_adjusted[id(row)]))
+
+
+def _is_tested(row: Row, least: float) -> bool:
+    """Return whether a test can say something: several runs, the same calls, and enough time to be a change."""
+    if min(map(len, row.values)) < 2 or row.state not in (State.MATCHED, State.PLACE):
+        return False
+    return _middle(row.values[0]) + _middle(row.values[1]) > least
+
+
+def _untested(row: Row, least: float) -> Verdict:
+    is_small = row.state is State.MATCHED and min(map(len, row.values)) > 1
+    return Verdict.SAME if is_small and _middle(row.values[0]) + _middle(row.values[1]) <= least else Verdict.UNKNOWN
+
+
+def _verdict(row: Row, around: Shift | None, p: float, least: float, min_change: float) -> Verdict:
+    before, after = (_middle(values) for values in row.values)
+    ratio = around.ratio if around is not None else after / before if before else math.inf
+    # In logarithms, so that swapped sides have the opposite verdict.
+    far = math.log1p(min_change)
+    if p <= LEVEL and (not ratio or abs(math.log(ratio)) > far) and abs(after - before) > least:
+        return Verdict.SLOWER if after > before else Verdict.FASTER
+    if around is None or around.low is None or around.high is None:
+        return Verdict.UNCLEAR
+    is_within = -far <= math.log(around.low) and math.log(around.high) <= far
+    return Verdict.SAME if is_within else Verdict.UNCLEAR
+
+
+# -- Sections --------------------------------------------------------------------------------------------------------
+
+_CELLS = (
+    Column("state", "state", Unit.TEXT),
+    Column("before_ns", "before", Unit.NS),
+    Column("after_ns", "after", Unit.NS),
+    Column("contribution_ns", "contribution", Unit.NS),
+    Column("contribution_share", "of before", Unit.SHARE),
+    Column("ratio", "ratio", Unit.RATE),
+    Column("low", "low", Unit.RATE, spare=True),
+    Column("high", "high", Unit.RATE, spare=True),
+    Column("p", "p", Unit.RATE, detail=True),
+    Column("p_adjusted", "p adjusted", Unit.RATE, spare=True),
+    Column("calls_before", "calls before", Unit.RATE, spare=True),
+    Column("calls_after", "calls after", Unit.RATE, spare=True),
+    Column("runs_before", "runs before", Unit.COUNT, detail=True),
+    Column("runs_after", "runs after", Unit.COUNT, detail=True),
+    Column("verdict", "verdict", Unit.TEXT),
+)
+#: The name of the first row of each table.
+TOTAL = "(total)"
+#: How names of tables begin here, since those of reports have other columns.
+_PREFIX = "diff_"
+_RUNS = (
+    Column("side", "side", Unit.TEXT),
+    Column("run", "run", Unit.TEXT),
+    Column("steps", "steps", Unit.COUNT),
+    Column("median_ns", "median", Unit.NS),
+    Column("spread_share", "steps differ by", Unit.SHARE),
+    Column("total_ns", "total", Unit.NS, detail=True),
+)
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The tables of a comparison with their verdicts, and the sections of its report, the summary first."""
+
+    tables: list[Table]
+    sections: list[Section]
+
+    def is_slower(self, share: float, *, rows: bool) -> bool:
+        """Return whether the total became slower by more than a share, or, if `rows`, any row."""
+        return any(
+            judged.verdict is Verdict.SLOWER and judged.ratio is not None and judged.ratio > 1 + share
+            for judged in self._asked(rows)
+        )
+
+    def is_decided(self, *, rows: bool) -> bool:
+        """Return whether the total has a verdict that is neither unclear nor unknown, or, if `rows`, every row."""
+        asked = self._asked(rows)
+        return bool(asked) and not any(each.verdict in (Verdict.UNCLEAR, Verdict.UNKNOWN) for each in asked)
+
+    def _asked(self, rows: bool) -> list[Judged]:
+        if rows:
+            return [judged for table in self.tables for judged in table.judged]
+        return [table.judged[0] for table in self.tables[:1]]
+
+
+def compare(
+    before: Sequence[Run],
+    after: Sequence[Run],
+    by: Sequence[str] = ("name",),
+    *,
+    renamed: Mapping[str, str] | None = None,
+    min_change: float = MIN_CHANGE,
+) -> Comparison:
+    """Compare runs: a table for each measure that all of them have.
+
+    Args:
+        before, after: at least one run each, with values by the same keys.
+        by: the names of the keys.
+        renamed: the names after the change of what had other names before.
+        min_change: the smallest relative change that counts.
+    """
+    runs = [*before, *after]
+    tables = [
+        table_of(
+            measure,
+            ([run.values[measure] for run in before], [run.values[measure] for run in after]),
+            (renamed or {}) if measure in ("operations", "device", "kernels") else {},
+        )
+        for measure in MEASURES
+        if all(measure in run.values for run in runs)
+    ]
+    if tables and tables[0].measure == "steps":
+        tables[0].rows = []
+    step_ns = _middle([_middle(values) for values in tables[0].total.values]) if tables else 0.0
+    judge(tables, step_ns, max(run.resolution_ns for run in runs), min_change)
+    sections = [_section(table, by) for table in tables]
+    power = _power(tables, len(before), len(after), min_change)
+    return Comparison(tables, [_summary(tables, sections, power), *sections, _runs(tables, before, after)])
+
+
+def _runs(tables: Sequence[Table], before: Sequence[Run], after: Sequence[Run]) -> Section:
+    """Return a row for each run, about its steps, or, without steps, about the whole of it."""
+    section = Section(f"{_PREFIX}runs", _RUNS)
+    for side, runs in (("before", before), ("after", after)):
+        for run in runs:
+            values = run.values.get(tables[0].measure) if tables else None
+            cells = (values.steps, values.median, values.spread, values.total) if values else (None,) * 4
+            section.rows.append((side, run.name, *cells))
+    section.legend.append("steps differ by: 1.4826 times the median distance from their median, as a share of that")
+    return section
+
+
+def _section(table: Table, by: Sequence[str]) -> Section:
+    keys = [Column(key, key, Unit.TEXT) for key in by]
+    section = Section(f"{_PREFIX}{table.measure}", (*keys, *_CELLS))
+    before_ns = table.total.means[0]
+    whole = table.total.means[1] - before_ns
+    amounts = _rounded([each.row.means[1] - each.row.means[0] for each in table.judged[1:]], round(whole))
+    rows = [_cells(each, amount, before_ns, len(by)) for each, amount in zip(table.judged[1:], amounts, strict=True)]
+    at = section.place("contribution_ns")
+    rows.sort(key=lambda row: (-abs(int(row[at] or 0)), str(row[0])))
+    section.rows = [_cells(table.judged[0], round(whole), before_ns, len(by)), *rows]
+    return section
+
+
+def _rounded(parts: Sequence[Fraction], whole: int) -> list[int]:
+    """Return whole numbers near the parts, which add up to `whole`; those of the opposite parts are the opposite."""
+    near = [round(part) for part in parts]
+    short = whole - sum(near)
+    sign = 1 if short > 0 else -1
+    order = sorted(range(len(parts)), key=lambda at: -sign * (parts[at] - near[at]))
+    for at in order[: abs(short)]:
+        near[at] += sign
+    return near
+
+
+def _cells(judged: Judged, amount: int, before_ns: Fraction, width: int) -> tuple[Cell, ...]:
+    row, around = judged.row, judged.shift
+    before, after = (_middle(values) if values else None for values in row.values)
+    key = (*row.key, *("",) * width)[:width] if row.key != ("",) else (TOTAL, *("",) * (width - 1))
+    return (
+        *key,
+        row.state.value,
+        None if before is None else round(before),
+        None if after is None else round(after),
+        amount,
+        amount / float(before_ns) if before_ns else None,
+        judged.ratio,
+        around.low if around is not None else None,
+        around.high if around is not None else None,
+        judged.p,
+        judged.p_adjusted,
+        row.calls[0] if row.values[0] else None,
+        row.calls[1] if row.values[1] else None,
+        len(row.values[0]),
+        len(row.values[1]),
+        judged.verdict.value,
+    )
+
+
+# -- The summary -----------------------------------------------------------------------------------------------------
+
+
+def _summary(tables: Sequence[Table], sections: Sequence[Section], power: Finding) -> Section:
+    section = Section("summary", SUMMARY)
+    for finding in (*map(_changed, tables[:1]), *map(_contributions, sections[1:]), power):
+        numbers = msgspec.json.encode(finding.numbers).decode()
+        section.rows.append((finding.id, finding.text, finding.section, numbers))
+    section.sentences = [f"{row[1]} ({row[2]})" if row[2] else str(row[1]) for row in section.rows]
+    return section
+
+
+def _signed(ns: int) -> str:
+    return f"{'+' if ns > 0 else ''}{format_short(float(ns))}"
+
+
+def _changed(table: Table) -> Finding:
+    judged, (before, after) = table.judged[0], table.total.means
+    what = "a step took" if table.measure == "steps" else f"all {table.measure} took"
+    change = f"{100 * float(after / before - 1):+.1f} %" if before else "no ratio"
+    bounds = judged.shift
+    within = ""
+    if bounds is not None and bounds.low is not None and bounds.high is not None:
+        within = f" (95 %: {100 * (bounds.low - 1):+.1f} to {100 * (bounds.high - 1):+.1f} %)"
+    times = f"{format_short(float(before))} before and {format_short(float(after))} after"
+    text = f"On average, {what} {times}: {change}, {judged.verdict.value}{within}."
+    numbers = {"before_ns": round(before), "after_ns": round(after), "verdict": judged.verdict.value}
+    return Finding("total", text, f"{_PREFIX}{table.measure}", numbers)
+
+
+def _contributions(section: Section) -> Finding:
+    amount = section.place("contribution_ns")
+    whole = int(section.rows[0][amount] or 0)
+    most = [row for row in section.rows[1 : 1 + _MOST_NAMED] if row[amount]]
+    named = [f"{shown_cell(row[0], Unit.TEXT, _LONGEST_NAME)} {_signed(int(row[amount] or 0))}" for row in most]
+    text = f"Of {_signed(whole)}: {', '.join(named)}." if named else "No time changed."
+    names = {f"name_{at}": str(row[0]) for at, row in enumerate(most, 1)}
+    amounts = {f"contribution_{at}_ns": int(row[amount] or 0) for at, row in enumerate(most, 1)}
+    return Finding("contributions", text, section.name, {"change_ns": whole, **names, **amounts})
+
+
+def _power(tables: Sequence[Table], before: int, after: int, min_change: float) -> Finding:
+    """Tell how large a change has to be to be found, or how many runs are needed."""
+    of_all = [judged for table in tables for judged in table.judged if all(map(any, judged.row.values))]
+    tests = max(sum(judged.p is not None for judged in of_all), 1)
+    runs = f"With {before} and {quantity(after, RUNS)}"
+    if min(before, after) < 2:
+        spread = tables[0].spread if tables else 0.0
+        needed = runs_to_find(min_change, spread, len(of_all)) if spread else None
+        steps = f"if runs differ by as much as steps, {100 * spread:.1f} %"
+        more = f"{steps}, {needed} of each side find a change of {100 * min_change:g} % in one row"
+        text = f"{runs}, no change can be told from noise: {more if needed else 'record several of each side'}."
+        return Finding("power", text, "", {"spread_share": spread, "runs_needed": needed})
+    spreads = sorted(_spread(judged.row) for judged in of_all)
+    spread = spreads[len(spreads) // 2] if spreads else 0.0
+    found = found_change(before, after, spread, tests)
+    numbers: dict[str, Any] = {"spread_share": spread, "rows": tests, "found_share": found}
+    if found is not None:
+        finds = (
+            f"a change of {100 * max(found, min_change):.1f} % in one of {tests} rows is found in 95 % of comparisons"
+        )
+        text = f"{runs}, which differ by {100 * spread:.1f} % (median of the rows), {finds}."
+        return Finding("power", text, "", numbers)
+    wanted = max(min_change, _USUAL_CHANGE)
+    needed = runs_to_find(wanted, spread, tests)
+    more = f": record {needed} of each side to find a change of {100 * wanted:g} % in one row" if needed else ""
+    return Finding("power", f"{runs}, none of {tests} rows can be called changed{more}.", "", numbers)
+
+
+def _spread(row: Row) -> float:
+    """Return the standard deviation between the runs of a side, relative to their mean; the mean of both sides."""
+    found = []
+    for values in row.values:
+        mean = sum(values) / len(values)
+        if mean and len(values) > 1:
+            found.append(math.sqrt(sum((value - mean) ** 2 for value in values) / (len(values) - 1)) / mean)
+    return sum(found) / len(found) if found else 0.0

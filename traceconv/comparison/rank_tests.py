@@ -1,0 +1,164 @@
+"""Compare two groups of runs by ranks: tests, intervals, many tests at once, and how many runs find a change.
+
+The test is that of Mann and Whitney, the interval that of Hodges and Lehmann, the adjustment for many tests that of
+Benjamini and Hochberg. The value of a run is one sample; calls inside a run are not, since they share what differs
+between runs.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left
+from collections.abc import Callable, Sequence
+from functools import cache
+from statistics import NormalDist
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+#: The share of false findings that is accepted, of one test and, by `adjusted`, of all findings of a table.
+LEVEL = 0.05
+#: With so many runs on both sides together, and no ties, the test is exact.
+MOST_EXACT = 50
+#: The share of true changes that a stated power finds.
+POWER = 0.95
+#: How many comparisons a simulation draws, the largest change that it tries, in standard deviations, and its steps.
+_DRAWS, _MOST_SPREADS, _STEP = 1000, 20.0, 0.02
+#: The most runs a side that `runs_to_find` proposes.
+_MOST_RUNS = 100
+_NORMAL = NormalDist()
+_F64 = npt.NDArray[np.float64]
+
+
+class Shift(NamedTuple):
+    """How many times as long one group takes as the other one, with its interval of 95 %.
+
+    Attributes:
+        ratio: the estimate of Hodges and Lehmann: the median of the ratios of all pairs.
+        low, high: the interval that the test does not reject; None with too few runs.
+    """
+
+    ratio: float
+    low: float | None
+    high: float | None
+
+
+@cache
+def _counts(before: int, after: int) -> tuple[int, ...]:
+    """Return in how many orders of two groups without ties U is 0, 1, ..., before * after (Mann and Whitney, 1947)."""
+    # The coefficients of the product of (1 - q^(before + k)) / (1 - q^k) for k from 1 to `after`.
+    size = before * after + 1
+    counts = [1] + [0] * (size - 1)
+    for k in range(1, after + 1):
+        for at in range(size - 1, before + k - 1, -1):
+            counts[at] -= counts[at - before - k]
+        for at in range(k, size):
+            counts[at] += counts[at - k]
+    return tuple(counts)
+
+
+def _exact_tail(before: int, after: int) -> Callable[[float], float]:
+    """Return the probability of U at most so large, of groups without ties and without a difference."""
+    sums = np.cumsum(np.array(_counts(before, after), object))
+    orders = math.comb(before + after, before)
+    return lambda u: 0.0 if u < 0 else int(sums[min(math.floor(u), before * after)]) / orders
+
+
+def _normal_tail(before: int, after: int, ties: Sequence[int]) -> Callable[[float], float]:
+    """Return what `_exact_tail` returns, for ties, too: by the normal distribution, with continuity correction."""
+    count = before + after
+    lost = sum(tie**3 - tie for tie in ties) / (count * (count - 1))
+    spread = math.sqrt(max(before * after / 12 * (count + 1 - lost), 0))
+    middle = before * after / 2
+    return lambda u: _NORMAL.cdf((u + 0.5 - middle) / spread) if spread else 1.0
+
+
+def _tail(before: _F64, after: _F64) -> Callable[[float], float]:
+    """Return the probability of U at most so large without a difference: exact if there are few runs and no ties."""
+    _, ties = np.unique(np.concatenate([before, after]), return_counts=True)
+    if len(before) + len(after) <= MOST_EXACT and np.all(ties == 1):
+        return _exact_tail(len(before), len(after))
+    return _normal_tail(len(before), len(after), ties.tolist())
+
+
+def u_test(before: Sequence[float], after: Sequence[float]) -> float:
+    """Return the two-sided p of the test by Mann and Whitney of two non-empty groups; 1 if all values are equal."""
+    first, second = np.array(before, float), np.array(after, float)
+    signs = np.sign(second[None, :] - first[:, None])
+    above = float(np.sum(signs > 0) + np.sum(signs == 0) / 2)
+    return min(1.0, 2 * _tail(first, second)(min(above, len(first) * len(second) - above)))
+
+
+def shift(before: Sequence[float], after: Sequence[float]) -> Shift | None:
+    """Return the ratio of two non-empty groups of positive values with the interval that belongs to `u_test`.
+
+    None if a value is not positive.
+    """
+    first, second = np.array(before, float), np.array(after, float)
+    if np.any(first <= 0) or np.any(second <= 0):
+        return None
+    ratios = np.sort((second[None, :] / first[:, None]).reshape(-1))
+    tail = _tail(first, second)
+    rejected = 0
+    while rejected < len(ratios) // 2 and 2 * tail(rejected) <= LEVEL:
+        rejected += 1
+    ratio = math.exp(float(np.median(np.log(ratios))))
+    if not rejected:
+        return Shift(ratio, None, None)
+    return Shift(ratio, float(ratios[rejected - 1]), float(ratios[len(ratios) - rejected]))
+
+
+def adjusted(values: Sequence[float]) -> list[float]:
+    """Return each p adjusted for the number of tests, by the method of Benjamini and Hochberg (1995)."""
+    p = np.array(values, float)
+    order = np.argsort(p, kind="stable")
+    scaled = p[order] * len(p) / np.arange(1, len(p) + 1)
+    lowest = np.minimum.accumulate(scaled[::-1])[::-1]
+    result = np.empty(len(p))
+    result[order] = np.minimum(lowest, 1)
+    return [float(value) for value in result]
+
+
+def found_change(before: int, after: int, spread: float, tests: int) -> float | None:
+    """Return the smallest relative change that POWER of comparisons find, if it is the only one of so many tests.
+
+    Simulated, with normal noise of the logarithms and always the same random numbers.
+
+    Args:
+        before, after: the runs of each side.
+        spread: the standard deviation between runs, relative.
+        tests: how many rows are tested.
+
+    Returns:
+        The change; None if no change can be found.
+    """
+    low, high = 0.0, _MOST_SPREADS
+    if _power(before, after, high, tests) < POWER:
+        return None
+    while high - low > _STEP:
+        middle = (low + high) / 2
+        low, high = (middle, high) if _power(before, after, middle, tests) < POWER else (low, middle)
+    return math.expm1(high * spread)
+
+
+def runs_to_find(change: float, spread: float, tests: int) -> int | None:
+    """Return how many runs a side find a relative change, as `found_change` states it; None beyond _MOST_RUNS."""
+    size = math.log1p(change) / spread if spread else _MOST_SPREADS
+    runs = range(2, _MOST_RUNS + 1)
+    at = bisect_left(runs, True, key=lambda count: _power(count, count, size, tests) >= POWER)
+    return runs[at] if at < len(runs) else None
+
+
+def _power(before: int, after: int, size: float, tests: int) -> float:
+    """Return how often a change is found that is `size` standard deviations between runs, one of so many tests."""
+    is_exact = before + after <= MOST_EXACT
+    tail = _exact_tail(before, after) if is_exact else _normal_tail(before, after, ())
+    level = LEVEL / max(tests, 1) / 2
+    most = bisect_left(range(before * after // 2 + 1), True, key=lambda u: tail(u) > level) - 1
+    if most < 0:
+        return 0.0
+    random = np.random.default_rng(0)
+    first, second = random.normal(size=(_DRAWS, 1, before)), random.normal(size, size=(_DRAWS, after, 1))
+    below = np.count_nonzero(second < first, axis=(1, 2))
+    return float(np.mean(np.minimum(below, before * after - below) <= most))

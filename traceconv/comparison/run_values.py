@@ -1,0 +1,353 @@
+"""What a run spent on each operation, kernel and part of its steps: the values that comparisons are made of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from traceconv.answers.attribution import NONE
+from traceconv.answers.device_time import DISPATCH_LIMIT
+from traceconv.answers.device_work import operators, sums_by, work
+from traceconv.answers.operations import NO_OPERATOR, Codes, combined, key_of
+from traceconv.answers.slice_tables import NO_PARENT, Rows, SliceTable
+from traceconv.answers.step_parts import step_parts
+from traceconv.answers.steps import NOT_RECORDED, is_span, is_step, step_rows
+from traceconv.model.columns import I64
+
+#: The measures of a run, in the order of the tables.
+MEASURES = ("steps", "parts", "operations", "device", "kernels")
+#: The most slices around a slice that its path names.
+_DEEPEST = 64
+#: The standard deviation of normal noise in median distances from the median.
+_NORMAL = 1.4826
+#: The key of what a condition leaves out, and its code.
+OTHERS, _NOT_CHOSEN = "(others)", -2
+Key = tuple[str, ...]
+_Path = tuple[Key, ...]
+
+
+@dataclass(frozen=True)
+class Values:
+    """What a run spent on each key of a measure; of runs without steps, the whole run counts as one step.
+
+    Attributes:
+        keys: the texts of each key.
+        sums: the time of each key in all steps together, ns; they add up to `total`.
+        medians: the median over the steps of the time of each key, ns; 0 counts where a step does not have it.
+        calls: how many slices each key has in all steps together.
+        steps: the number of steps.
+        total: the time of all steps, ns.
+        median: the median of the times of the steps, ns.
+        spread: by how much steps differ: 1.4826 times the median distance from the median, relative to it.
+        paths: the keys of the slices around the longest slice of each key, outermost first.
+    """
+
+    keys: list[Key]
+    sums: list[int]
+    medians: list[int]
+    calls: list[int]
+    steps: int
+    total: int
+    median: int
+    spread: float
+    paths: list[_Path]
+
+
+@dataclass(frozen=True)
+class _Shares:
+    """Times that belong to a step and a key: parallel arrays, and the texts of the keys."""
+
+    step: npt.NDArray[np.intp]
+    key: I64
+    ns: I64
+    texts: Sequence[Key]
+
+
+def run_values(table: SliceTable, by: Sequence[str], *, keep_first: bool) -> dict[str, Values]:
+    """Return the values of each measure of a run that has some.
+
+    - `steps`: the durations of the steps.
+    - `parts`: the columns of the table `step_parts`; of several devices, each device of each step is a step.
+    - `operations`: self times on the threads of the steps, which add up to the steps; where these threads run nothing
+      in the steps, or there are no steps, those of all threads of the processes.
+    - `device`: the work of devices by the operator that launched it, and `kernels`: by name. It belongs to the step
+      in which it was launched, or began if no launch is recorded.
+
+    Args:
+        table: the slices.
+        by: the keys of operations, as for `operations`.
+        keep_first: whether the first step of each thread counts.
+
+    Raises:
+        UsageError: a key is not known.
+    """
+    steps = _steps(table, keep_first=keep_first)
+    values = {}
+    if len(steps):
+        durations = table.trace.slices.dur[steps]
+        one_key = np.zeros(len(steps), np.int64)
+        values["steps"] = _values(_Shares(np.arange(len(steps)), one_key, durations, [("",) * len(by)]), len(steps))
+        values.update(_parts(table, steps, len(by)))
+    values["operations"] = _operations(table, steps, by)
+    values.update(_device(table, steps, by))
+    return {name: values[name] for name in MEASURES if name in values and values[name].keys}
+
+
+def _steps(table: SliceTable, *, keep_first: bool) -> Rows:
+    """Return the outermost steps with a duration in the window, by track and time, without the first of each track."""
+    slices = table.trace.slices
+    rows = step_rows(table)
+    rows = rows[table.timed[rows] & table.in_window(slices.ts[rows]) & table.drawn_in_time[slices.track[rows]]]
+    rows = rows[~_is_inside(table, rows)]
+    track = slices.track[rows]
+    is_first = np.append(True, track[1:] != track[:-1])[: len(rows)]
+    is_alone = is_first & np.append(is_first[1:], True)[: len(rows)]
+    return rows if keep_first else rows[~is_first | is_alone]
+
+
+def _is_inside(table: SliceTable, rows: Rows) -> npt.NDArray[np.bool_]:
+    """Return which of some slices lie in others of them."""
+    found, among = np.zeros(len(rows), bool), np.zeros(len(table.trace.slices.ts), bool)
+    among[rows] = True
+    above = table.nesting.parent[rows].astype(np.int64)
+    while np.any(some := above != NO_PARENT):
+        at = np.flatnonzero(some)
+        found[at] |= among[above[at]]
+        above[at] = table.nesting.parent[above[at]]
+    return found
+
+
+def _values(shares: _Shares, steps: int, calls: I64 | None = None, paths: Sequence[_Path] = ()) -> Values:
+    """Return the sums and medians of times.
+
+    Args:
+        shares: the times.
+        steps: the number of steps.
+        calls: counts the slices of each time, 1 by default.
+        paths: the path of each key, () by default.
+    """
+    count = len(shares.texts)
+    calls = np.ones(len(shares.key), np.int64) if calls is None else calls
+    pairs, group = np.unique(shares.key * steps + shares.step, return_inverse=True)
+    per_pair = sums_by(group.reshape(-1), shares.ns, len(pairs))
+    per_step = sums_by(shares.step, shares.ns, steps)
+    sums = sums_by(shares.key, shares.ns, count)
+    having = sums_by(shares.key, calls, count)
+    middle = _median(np.sort(per_step))
+    around = _median(np.sort(np.abs(per_step - middle)))
+    medians = _medians(pairs // steps, per_pair, count, steps)
+    kept = np.flatnonzero((having > 0) | (sums != 0)).tolist()
+    return Values(
+        [shares.texts[at] for at in kept],
+        [int(sums[at]) for at in kept],
+        [int(medians[at]) for at in kept],
+        [int(having[at]) for at in kept],
+        steps,
+        int(np.sum(per_step)),
+        middle,
+        _NORMAL * around / middle if middle else 0.0,
+        [paths[at] for at in kept] if paths else [()] * len(kept),
+    )
+
+
+def _median(ordered: I64) -> int:
+    """Return the median of sorted times, ns; of an even number the mean of the two in the middle, half to even."""
+    half, odd = divmod(len(ordered), 2)
+    return int(ordered[half]) if odd else round((int(ordered[half - 1]) + int(ordered[half])) / 2)
+
+
+def _medians(key: I64, ns: I64, count: int, steps: int) -> I64:
+    """Return the median over all steps for each key, as `_median`; steps without the key have 0."""
+    order = np.lexsort((ns, key))
+    ns, present = ns[order], np.bincount(key, minlength=count)
+    first = np.append(0, np.cumsum(present))[:count]
+
+    def at(rank: int) -> I64:
+        place = rank - (steps - present)
+        return np.where(place >= 0, np.append(ns, 0)[first + np.maximum(place, 0)], 0)
+
+    low, high = at((steps - 1) // 2), at(steps // 2)
+    half, odd = np.divmod(high - low, 2)
+    middle = low + half
+    medians: I64 = middle + (odd & middle & 1)
+    return medians
+
+
+# -- Parts of steps --------------------------------------------------------------------------------------------------
+
+
+def _parts(table: SliceTable, steps: Rows, width: int) -> dict[str, Values]:
+    """Return the parts of the steps, as the table `step_parts` has them."""
+    section = step_parts(table, DISPATCH_LIMIT)
+    starts = (table.trace.slices.ts[steps] - table.start).tolist()
+    wanted = set(
+        zip(starts, map(table.title, table.row_of_track[table.trace.slices.track[steps]].tolist()), strict=True)
+    )
+    start, track = section.place("start_ns"), section.place("track")
+    rows = [row for row in section.rows if (row[start], row[track]) in wanted]
+    parts = [
+        at
+        for at, column in enumerate(section.columns)
+        if column.name.endswith("_ns")
+        and column.name not in ("start_ns", "span_ns", "idle_ns")
+        and any(row[at] for row in rows)
+    ]
+    if not parts:
+        return {}
+    ns = np.array([[row[at] or 0 for at in parts] for row in rows], np.int64)
+    texts = [(section.columns[at].title, *("",) * (width - 1)) for at in parts]
+    step, key = np.divmod(np.arange(ns.size), len(parts))
+    return {"parts": _values(_Shares(step, key, ns.reshape(-1), texts), len(rows))}
+
+
+# -- Operations on the host ------------------------------------------------------------------------------------------
+
+
+def _operations(table: SliceTable, steps: Rows, by: Sequence[str]) -> Values:
+    """Return the self time by the keys, inside the steps, or of the whole run."""
+    codes, texts_of = combined([key_of(table, key) for key in by])
+    rows, step, self_ns = _inside(table, steps)
+    nothing = is_step(table)[rows] | is_span(table)[rows]
+    if len(steps) and np.all(nothing):
+        elsewhere = _around(table, steps)
+        if len(elsewhere[0]):
+            rows, step, self_ns = elsewhere
+            nothing = np.zeros(len(rows), bool)
+    elif not len(steps):
+        rows = _operations_in_window(table)
+        step, self_ns, nothing = np.zeros(len(rows), np.intp), table.nesting.self_ns[rows], np.zeros(len(rows), bool)
+    code = np.where(nothing, NONE, np.where(_is_chosen(table)[rows], codes[rows], _NOT_CHOSEN))
+    distinct, key = np.unique(code, return_inverse=True)
+    texts = [_text(each, texts_of, NOT_RECORDED, len(by)) for each in distinct.tolist()]
+    shares = _Shares(step, key.reshape(-1).astype(np.int64), self_ns, texts)
+    calls = (np.ones(len(rows), np.int64) if table.calls is None else table.calls[rows]) * ~nothing
+    paths = _paths(table, shares, rows, codes, lambda row: texts_of(int(codes[row])))
+    return _values(shares, max(len(steps), 1), calls, paths)
+
+
+def _is_chosen(table: SliceTable) -> npt.NDArray[np.bool_]:
+    """Return a mask of the slices that meet the condition of the user."""
+    return np.ones(len(table.trace.slices.ts), bool) if table.chosen is None else table.chosen(table)
+
+
+def _text(code: int, texts_of: Callable[[int], Key], without: str, width: int) -> Key:
+    """Return the texts of a code, or `without` for NONE."""
+    if code >= 0:
+        return texts_of(code)
+    return (without if code == NONE else OTHERS, *("",) * (width - 1))
+
+
+def _operations_in_window(table: SliceTable) -> Rows:
+    """Return the slices with a duration that are no steps, spans, waits or device work."""
+    mask = ~(is_step(table) | is_span(table) | table.is_wait) & table.timed
+    mask[work(table).rows] = False
+    return table.recorded[mask[table.recorded] & table.in_window(table.trace.slices.ts[table.recorded])]
+
+
+def _inside(table: SliceTable, steps: Rows) -> tuple[Rows, npt.NDArray[np.intp], I64]:
+    """Return the steps and the slices inside each on its thread, the step of each, and their self times, ns.
+
+    The self times add up to the durations of the steps. Steps that are alone on a lane hold what begins in them on the
+    main lane of their thread.
+    """
+    slices = table.trace.slices
+    edges = np.searchsorted(slices.track, np.arange(len(table.row_of_track) + 1))
+    ranges = []
+    for row, end in zip(steps.tolist(), table.ends(steps).tolist(), strict=True):
+        first, last = row + 1, row + int(np.searchsorted(slices.ts[row : edges[slices.track[row] + 1]], end))
+        main = int(table.row_of_track[slices.track[row]])
+        if last <= first and main != slices.track[row]:
+            times = slices.ts[edges[main] : edges[main + 1]]
+            first, last = (int(edges[main] + np.searchsorted(times, edge)) for edge in (int(slices.ts[row]), end))
+        ranges.append((first, max(first, last)))
+    first, last = np.array(ranges, np.intp).reshape(-1, 2).T
+    counts = last - first
+    step = np.repeat(np.arange(len(steps)), counts)
+    inner = np.arange(int(np.sum(counts))) + np.repeat(first - np.cumsum(counts) + counts, counts)
+    self_ns = np.where(table.timed[inner], table.nesting.self_ns[inner], 0)
+    rest = slices.dur[steps] - sums_by(step, self_ns, len(steps))
+    return np.append(steps, inner), np.append(np.arange(len(steps)), step), np.append(rest, self_ns)
+
+
+def _around(table: SliceTable, steps: Rows) -> tuple[Rows, npt.NDArray[np.intp], I64]:
+    """Return the operations of all threads of the processes that begin in steps, the step of each, their self times."""
+    rows = _operations_in_window(table)
+    step = _step_at(table, steps, rows, table.processes)
+    rows, step = rows[step != NONE], step[step != NONE]
+    return rows, step, table.nesting.self_ns[rows]
+
+
+def _step_at(table: SliceTable, steps: Rows, rows: Rows, place: npt.NDArray[np.generic]) -> npt.NDArray[np.intp]:
+    """Return the last step that began before each slice and contains its start, NONE without one.
+
+    `place` numbers the tracks: only steps and slices of one number are compared.
+    """
+    slices = table.trace.slices
+    found = np.full(len(rows), NONE, np.intp)
+    of_steps, of_rows = place[slices.track[steps]], place[slices.track[rows]]
+    for each in np.unique(of_steps):
+        members, inner = np.flatnonzero(of_steps == each), np.flatnonzero(of_rows == each)
+        members = members[np.argsort(slices.ts[steps[members]], kind="stable")]
+        at = np.searchsorted(slices.ts[steps[members]], slices.ts[rows[inner]], "right") - 1
+        inside = (at >= 0) & (slices.ts[rows[inner]] < table.ends(steps[members])[at])
+        found[inner[inside]] = members[at[inside]]
+    return found
+
+
+def _paths(table: SliceTable, shares: _Shares, rows: Rows, codes: Codes, path_of: Callable[[int], Key]) -> list[_Path]:
+    """Return the keys around each key, outermost first: those of its longest slice at its usual place.
+
+    The usual place is the code around it in which most of its time was spent; without one, the path is empty.
+    """
+    parent = table.nesting.parent[rows].astype(np.int64)
+    around = np.where(parent == NO_PARENT, NONE, codes[parent])
+    order = np.lexsort((table.trace.slices.dur[rows], around, shares.key))
+    key, around, rows = shares.key[order], around[order], rows[order]
+    first = np.flatnonzero(np.append(True, (key[1:] != key[:-1]) | (around[1:] != around[:-1]))[: len(key)])
+    spent = np.add.reduceat(shares.ns[order], first) if len(first) else first
+    whole = sums_by(shares.key, shares.ns, len(shares.texts))
+    longest = np.append(first[1:], len(key))[: len(first)] - 1
+    paths: list[_Path] = [()] * len(shares.texts)
+    for last in longest[2 * spent > whole[key[longest]]].tolist():
+        path: list[Key] = []
+        above = int(table.nesting.parent[rows[last]])
+        while above != NO_PARENT and len(path) < _DEEPEST:
+            path.append(path_of(above))
+            above = int(table.nesting.parent[above])
+        paths[int(key[last])] = tuple(reversed(path))
+    return paths
+
+
+# -- Work of devices -------------------------------------------------------------------------------------------------
+
+
+def _device(table: SliceTable, steps: Rows, by: Sequence[str]) -> dict[str, Values]:
+    """Return the device work by operator and by name."""
+    found, slices = work(table), table.trace.slices
+    if not len(found.rows):
+        return {}
+    asked_at = np.where(found.launch == NONE, found.rows, found.launch)
+    if len(steps):
+        step = _step_at(table, steps, asked_at, table.trace.tracks.column("source"))
+    else:
+        step = np.where(table.in_window(slices.ts[found.rows]), 0, NONE)
+    some = step != NONE
+    rows, step, operator = found.rows[some], step[some], operators(table)[some]
+    codes, texts_of = combined([key_of(table, key) for key in by])
+    is_chosen = np.append(_is_chosen(table), table.chosen is None)[operator]
+    code = np.where(is_chosen, np.where(operator == NONE, NONE, codes[operator]), _NOT_CHOSEN)
+    of_operator, key = np.unique(code, return_inverse=True)
+    texts = [_text(each, texts_of, NO_OPERATOR, len(by)) for each in of_operator.tolist()]
+    names, name = np.unique(np.where(is_chosen, slices.name[rows], _NOT_CHOSEN), return_inverse=True)
+    blank = ("",) * (len(by) - 1)
+    of_names = [_text(each, lambda at: (table.trace.strings[at], *blank), "", len(by)) for each in names.tolist()]
+    count = max(len(steps), 1)
+    kernels = _Shares(step, name.reshape(-1).astype(np.int64), slices.dur[rows], of_names)
+    launched_by = dict(zip(name.reshape(-1).tolist(), key.reshape(-1).tolist(), strict=True))
+    return {
+        "device": _values(_Shares(step, key.reshape(-1).astype(np.int64), slices.dur[rows], texts), count),
+        "kernels": _values(kernels, count, paths=[(texts[launched_by[at]],) for at in range(len(names))]),
+    }

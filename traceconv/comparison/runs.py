@@ -1,0 +1,59 @@
+"""Read the recordings of each run, and list the runs of a folder."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+
+from traceconv import api
+from traceconv.answers.operations import check_key
+from traceconv.answers.selection import check_between, holds, parse, window_of
+from traceconv.answers.slice_tables import SliceTable
+from traceconv.answers.steps import step_pattern
+from traceconv.comparison.comparison import Run
+from traceconv.comparison.run_values import run_values
+from traceconv.errors import InputError
+from traceconv.io.folders import natural
+from traceconv.recordings import Opened, Settings
+
+
+class Selection:
+    """What of each run is compared, and by which keys.
+
+    Raises:
+        UsageError: a key is not known, or a pattern, condition or window cannot be read.
+    """
+
+    def __init__(self, by: Sequence[str], where: str, between: str, step_name: str, *, keep_first: bool) -> None:
+        for key in by:
+            check_key(key)
+        check_between(between)
+        step_pattern(step_name)
+        self.by, self.between, self.step_name, self.keep_first = by, between, step_name, keep_first
+        self.condition = parse(where) if where else None
+
+    def run(self, name: str, recordings: Opened) -> Run:
+        """Return the values of a run; its recordings are put on one clock first, as by `merge`."""
+        trace, _ = api.on_one_clock(recordings, Settings())
+        window = window_of(SliceTable(trace), self.between) if self.between else None
+        chosen = partial(holds, condition=self.condition) if self.condition else None
+        table = SliceTable(trace, chosen, window, step_name=self.step_name)
+        resolution = max((clock.resolution_ns for clock in trace.clocks), default=1)
+        return Run(name, run_values(table, self.by, keep_first=self.keep_first), resolution)
+
+
+def runs_in(folder: str) -> list[str]:
+    """Return the entries of a folder in natural order, each of which is a run: a file, an archive, or a folder.
+
+    Raises:
+        InputError: the folder cannot be read, or is empty.
+    """
+    try:
+        names = [entry.name for entry in os.scandir(folder) if not entry.name.startswith(".")]
+    except OSError as error:
+        raise InputError(error.strerror or "cannot be read", at=folder) from None
+    if not names:
+        raise InputError("there is no run in this folder", hint="each entry is a run: a file, or a folder", at=folder)
+    return [str(Path(folder, name)) for name in sorted(names, key=natural)]
