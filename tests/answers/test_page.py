@@ -20,7 +20,7 @@ from tests.make_ranks import write_ranks
 from tests.oracle.fixtures import do_without
 from tests.ui import shot
 from traceconv.answers import Questions
-from traceconv.answers.figures import readable
+from traceconv.answers.figures import readable, strip
 from traceconv.answers.render import page
 from traceconv.answers.section import Cell, Column, Section, Unit, shown_cell
 
@@ -138,11 +138,11 @@ def test_many_ranks_are_in_natural_order_on_a_small_page(tmp_path: Path) -> None
     sections = traceconv.report(write_ranks(tmp_path, 32, 2), Questions(("steps", "device", "ranks", "overview")))
     html = page(sections, 100)
     assert len(html.encode()) < 400_000
-    strip = re.search(r'id="strip".*?</section>', html, re.S)
-    assert strip
-    labels = re.findall(r'class="name">rank (\d+) .*?GPU (\d)', strip[0])
+    found = re.search(r'id="strip".*?</section>', html, re.S)
+    assert found
+    labels = re.findall(r'class="name">rank (\d+) .*?GPU (\d)', found[0])
     assert labels == [(f"{rank:02}", str(device)) for rank in range(12) for device in range(2)]
-    assert "40 more rows are not drawn" in strip[0]
+    assert "40 more rows are not drawn" in found[0]
     assert "15 of 64 are drawn: the most idle ones." in html
     (device,) = (section for section in sections if section.name == "device")
     assert [row["queue"] != "" for row in device.records()] == sorted(row["queue"] != "" for row in device.records())
@@ -285,3 +285,12 @@ def test_policy_lets_only_the_own_script_run_and_no_network(dom: Dom) -> None:
     finally:
         server.shutdown()
         server.server_close()
+
+
+def test_the_strip_counts_all_steps_and_says_how_many_it_draws() -> None:
+    section = Section("steps", traceconv.report([KINETO], Questions(["steps"]))[0].columns)
+    section.rows = [(f"step {at}", "thread", at * 10_000, 10_000, None, "", None, "", "a.json") for at in range(1500)]
+    drawn = strip(section, ())
+    assert drawn is not None
+    assert drawn.caption.startswith("15 ms from the first to the last")
+    assert [bar.value for bar in drawn.bars] == ["1500 steps, 1000 drawn"]

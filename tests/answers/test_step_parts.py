@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from tests.answers.test_sections import Events, event, kineto
 from tests.golden import ROOT
 from traceconv.answers.operations import operations, waits
+from traceconv.answers.section import Window
 from traceconv.answers.slice_tables import SliceTable
 from traceconv.answers.step_parts import step_parts
 from traceconv.answers.steps import LEAST_STEPS, NOT_RECORDED, OTHERS, SLOW, is_step, step_differences, steps
@@ -246,3 +247,14 @@ def test_parts_of_recorded_steps_add_up(case: str) -> None:
     for row in rows:
         assert sum(row[key] for key in PARTS) == row["span_ns"]
         assert sum(row[key] for key in CAUSES) == row["idle_ns"]
+
+
+def test_the_median_step_is_that_of_all_steps_in_a_window_too(tmp_path: Any) -> None:
+    lengths = [100, 110, 120, 500, 130]
+    events, spans = steps_in_row([(0, length) for length in lengths])
+    table = kineto(tmp_path / "a.json", [*events, at_ns("aten::mm", 0, 50)])
+    whole = step_differences(table)
+    first, last = spans[2][0] + BEGIN, spans[4][1] + BEGIN
+    cut = step_differences(replace(table, window=Window("", first, last, table.start)))
+    assert whole.rows == cut.rows
+    assert {row["usual_step"] for row in whole.records()} == {"ProfilerStep#2"}

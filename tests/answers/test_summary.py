@@ -193,7 +193,7 @@ def test_time_of_steps_without_an_operation(length: float, said: bool, tmp_path:
     assert ("not_recorded" in found) is said
     if said:
         assert found["not_recorded"]["text"].startswith(
-            "The threads of steps ran no operation for 30.0 % of 66.7 µs (2 steps): 20 µs"
+            "Nothing is recorded on the threads of steps for 30.0 % of 66.7 µs (2 steps): 20 µs"
         )
 
 
@@ -203,10 +203,10 @@ def test_samples_and_counts_alone() -> None:
 
     (samples,) = found_in("perf-script/torch-convnet-process/input.txt").values()
     assert samples["numbers"]["samples"] == 36
-    assert samples["text"].startswith("Only samples of ")
+    assert samples["text"].startswith("Samples of 166 ms are recorded, and no slices: 36")
     (counts,) = found_in("perf-stat/csv/input.csv").values()
     assert (counts["id"], counts["section"]) == ("counts", "run_ratios")
-    assert counts["text"].startswith("Only counts of the whole run")
+    assert counts["text"].startswith("Counts of the whole run")
     kineto, perf = "pytorch-kineto/torch-convnet-process/input.json", "perf-script/torch-convnet-process/input.txt"
     assert not {"samples", "counts"} & found_in(kineto, perf).keys()
 
@@ -220,6 +220,12 @@ def test_steps_are_what_limits_are_of(tmp_path: Path) -> None:
     assert "busy 100.0 % of 100 µs (2 steps)" in found["text"]
     found = limit(tmp_path, events[:-2])
     assert (found["section"], found["numbers"]["limit"], found["numbers"]["steps"]) == ("device", "device_wait", 0)
+
+
+def test_steps_without_work_leave_the_limit_to_the_whole_device(tmp_path: Path) -> None:
+    steps = [event(f"ProfilerStep#{at}", 600 + 50 * at, 50, cat="user_annotation") for at in range(2)]
+    found = limit(tmp_path, [*work(("gemm", 0, 100)), *steps])
+    assert (found["section"], found["numbers"]["limit"]) == ("device", "computation")
 
 
 def test_the_kernel_and_the_operator_with_the_most_device_time(tmp_path: Path) -> None:
@@ -256,6 +262,16 @@ def test_a_thread_that_waits(waited: float, said: bool, tmp_path: Path) -> None:
         assert "waited 30.0 % of its recorded time in cudaDeviceSynchronize (30 µs)" in found["wait"]["text"]
 
 
+def test_the_waits_of_a_thread_count_together(tmp_path: Path) -> None:
+    waits = [
+        event(name, 1060 + 20 * at, 20, cat="cuda_runtime")
+        for at, name in enumerate(("cudaDeviceSynchronize", "cudaStreamSynchronize"))
+    ]
+    found, _ = summary_of(tmp_path, [event("conv", 1000, 60), *waits])
+    assert "waited 40.0 % of its recorded time, most of it in cuda" in found["wait"]["text"]
+    assert found["wait"]["numbers"]["waited_ns"] == 40_000
+
+
 def in_steps(lengths: Sequence[float], name: str = "ProfilerStep#{}") -> Events:
     events = []
     for at, length in enumerate(lengths):
@@ -279,6 +295,31 @@ def test_a_slow_step_and_what_made_it_slow(tmp_path: Path) -> None:
     assert found["steps"]["text"] == "5 steps took 100 µs each (median); the slowest one 125 µs."
     found, _ = summary_of(tmp_path, in_steps((100, 200)))
     assert not {"slow_step", "steps"} & found.keys(), "two steps have no median"
+
+
+def test_a_step_that_many_names_made_slow_names_none(tmp_path: Path) -> None:
+    """Ten names are shorter by 5 µs each, and sixty longer by 4 µs each: the ten differ most."""
+    events, at = [], 1000.0
+    for step in range(3):
+        lengths = [(f"short{name}", 5.0 if step == 2 else 10.0) for name in range(10)]
+        lengths += [(f"long{name}", 8.0 if step == 2 else 4.0) for name in range(60)]
+        events.append(event(f"ProfilerStep#{step}", at, sum(length for _, length in lengths), cat="user_annotation"))
+        for name, length in lengths:
+            events.append(event(name, at, length))
+            at += length
+    found, _ = summary_of(tmp_path, events)
+    assert found["slow_step"]["text"].endswith(
+        "190 µs more than the median step (ProfilerStep#1); each of many names was a little longer."
+    )
+
+
+def test_steps_of_two_tracks_have_two_medians(tmp_path: Path) -> None:
+    events = [event(f"ProfilerStep#{at}", 1000 + 100 * at, 100, cat="user_annotation") for at in range(3)]
+    events += [event(f"ProfilerStep#{at}", 1000 + 900 * at, 900, cat="user_annotation", tid=2) for at in range(3)]
+    found, _ = summary_of(tmp_path, events)
+    assert found["steps"]["text"] == (
+        "6 steps on 2 tracks took 100 µs to 900 µs (medians of the tracks); the slowest one 900 µs."
+    )
 
 
 def test_steps_of_one_name_are_counted(tmp_path: Path) -> None:

@@ -348,18 +348,19 @@ def strip(steps: Section | None, activities: Sequence[Activity]) -> Plot | None:
 def _lanes_of_steps(section: Section) -> list[_Lane]:
     name, track, start, length = map(section.place, ("step", "track", "start_ns", "duration_ns"))
     of_track: dict[str, list[tuple[str, int, int]]] = {}
-    for row in section.rows[:_MOST_STEPS]:
+    for row in section.rows:
         if row[start] is not None and row[length] is not None:
             begin, lasted = int(row[start] or 0), int(row[length] or 0)
             said = f"{one_line(str(row[name]))}: {format_short(lasted)}"
             of_track.setdefault(str(row[track]), []).append((said, begin, lasted))
+    most = max(_MOST_STEPS // max(len(of_track), 1), 1)
     return [
         _Lane(
             f"steps of {one_line(owner)}",
             min(start for _, start, _ in parts),
             max(start + lasted for _, start, lasted in parts),
-            quantity(len(parts), _STEPS),
-            steps=parts,
+            quantity(len(parts), _STEPS) + (f", {most} drawn" if len(parts) > most else ""),
+            steps=[parts[at * len(parts) // most] for at in range(most)] if len(parts) > most else parts,
         )
         for owner, parts in sorted(of_track.items(), key=lambda lane: natural(lane[0]))
     ]

@@ -305,10 +305,10 @@ def step_differences(table: SliceTable) -> Section:
 
 
 def timed_steps(table: SliceTable) -> Rows:
-    """Return the steps with a duration in the window of the table, by time, also those that a condition leaves out."""
+    """Return the steps with a duration by time, also those that the window or a condition of the table leave out."""
     slices = table.trace.slices
     rows = step_rows(table)
-    rows = rows[table.timed[rows] & table.in_window(slices.ts[rows]) & table.drawn_in_time[slices.track[rows]]]
+    rows = rows[table.timed[rows] & table.drawn_in_time[slices.track[rows]]]
     ordered: Rows = rows[np.lexsort((slices.track[rows], slices.ts[rows]))]
     return ordered
 

@@ -176,9 +176,10 @@ def _spent(rows: Sequence[Row]) -> _Spent:
 
 
 def _rows_of_devices(tables: Tables) -> tuple[list[Row], str]:
-    """Return the rows that tell what devices did, and their table: those of steps, else of whole devices."""
+    """Return the rows that tell what devices did, and their table: those of steps with work, else of whole devices."""
     parts = _disjoint([row for row in tables.rows("step_parts") if row["compute_ns"] is not None])
-    return (parts, "step_parts") if parts else (_devices(tables), "device")
+    is_busy = any(row["idle_ns"] < row["span_ns"] for row in parts)
+    return (parts, "step_parts") if is_busy else (_devices(tables), "device")
 
 
 def _by_device(rows: Sequence[Row]) -> dict[tuple[str, str], list[Row]]:
@@ -255,7 +256,8 @@ def _one_gap(rows: Sequence[Row], spent: _Spent, numbers: Numbers) -> str:
     what = f"the longest gap of each is {format_short(length)} in all"
     if len(longest) == 1:
         row, at = longest[0], longest[0]["longest_gap_at_ns"]
-        window, near = row["span_ns"] if "span_ns" in row else row["window_ns"], _EDGE * spent.window
+        window = row["span_ns"] if "span_ns" in row else row["window_ns"]
+        near = _EDGE * window
         place = "at the start" if at <= near else "at the end" if at + length >= window - near else "in the middle"
         of_step = f" of {_short(row['name'])}" if len(rows) > 1 else ""
         what = f"one gap {place}{of_step} is {format_short(length)}"
@@ -378,16 +380,25 @@ def _denominator(row: Row) -> tuple[str, float, str]:
 
 
 def _waiting(tables: Tables) -> Iterator[Finding]:
-    """Tell which wait took the longest, where no device was recorded."""
-    rows = [row for row in tables.rows("waits") if (row["thread_share"] or 0) >= LIMITING]
-    if rows and not _devices(tables):
+    """Tell which thread waited the longest, and in what most, where no device was recorded, from LIMITING on."""
+    of_threads: dict[str, list[Row]] = {}
+    for row in tables.rows("waits"):
+        of_threads.setdefault(row["thread"], []).append(row)
+    waiting = [
+        (_sum(rows, "self_ns"), share, rows)
+        for rows in of_threads.values()
+        if (share := sum(row["thread_share"] or 0 for row in rows)) >= LIMITING
+    ]
+    if waiting and not _devices(tables):
+        waited, share, rows = max(waiting, key=lambda found: found[0])
         row = max(rows, key=lambda each: each["self_ns"])
+        most = f", most of it in {_short(row['name'])}" if len(rows) > 1 else f" in {_short(row['name'])}"
         text = (
-            f"{_short(row['thread'])} waited {shown_cell(row['thread_share'], Unit.SHARE)} of its recorded time in "
-            f"{_short(row['name'])} ({format_short(row['self_ns'])})."
+            f"{_short(row['thread'])} waited {shown_cell(share, Unit.SHARE)} of its recorded time"
+            f"{most} ({format_short(row['self_ns'])})."
         )
-        keys = ("name", "thread", "self_ns", "thread_share")
-        yield Finding("wait", text, "waits", {key: row[key] for key in keys})
+        numbers = {"name": row["name"], "thread": row["thread"], "self_ns": row["self_ns"]}
+        yield Finding("wait", text, "waits", numbers | {"waited_ns": waited, "thread_share": share})
 
 
 def _not_recorded(tables: Tables) -> Iterator[Finding]:
@@ -396,8 +407,8 @@ def _not_recorded(tables: Tables) -> Iterator[Finding]:
     span, nothing = _sum(rows, "span_ns"), _sum(rows, "untraced_ns")
     if not _devices(tables) and nothing and LIMITING * span <= nothing < span:
         text = (
-            f"The threads of steps ran no operation for {_percent(nothing, span)} of {format_short(span)} "
-            f"({quantity(len(rows), STEPS)}): {format_short(nothing)} before, between and after their operations."
+            f"Nothing is recorded on the threads of steps for {_percent(nothing, span)} of {format_short(span)} "
+            f"({quantity(len(rows), STEPS)}): {format_short(nothing)} before, between and after what they ran."
         )
         yield Finding("not_recorded", text, "step_parts", {"span_ns": span, "untraced_ns": nothing})
 
@@ -417,13 +428,13 @@ def _without_slices(tables: Tables) -> Iterator[Finding]:
         of_cpu = f", {format_short(cpu)} of {times[0]}" if times else ""
         cpus = f" ({cpu / length:.2f} CPUs)" if cpu and length else ""
         most = f"; the most in {symbols[0]}" if len(symbols) == 1 else ""
-        text = f"Only samples{during} are recorded: {samples}{of_cpu}{cpus}{most}."
+        text = f"Samples{during} are recorded, and no slices: {samples}{of_cpu}{cpus}{most}."
         numbers = {"samples": samples, "span_ns": length, "cpu_ns": cpu if times else None}
         yield Finding("samples", text, "layers", numbers)
     ratios = [row for row in tables.rows("run_ratios") if row["value"] is not None][:_MOST_NAMED]
     if ratios:
         said = [f"{_ratio(row['value'])} {row['name']} ({row['formula']})" for row in ratios]
-        text = f"Only counts of the whole run{during} are recorded: {', '.join(said)}."
+        text = f"Counts of the whole run{during} are recorded, and no slices: {', '.join(said)}."
         yield Finding("counts", text, "run_ratios", {row["formula"]: row["value"] for row in ratios})
 
 
@@ -432,17 +443,13 @@ def _ratio(value: float) -> str:
 
 
 def _slow_step(tables: Tables) -> Iterator[Finding]:
-    """Tell which step was the slowest, and what of it was longer than in the median step."""
+    """Tell which step took the most beyond the median step of its track, and what of it was longer."""
     differences = tables.rows("step_differences")
     parts = tables.rows("step_parts")
     times = {(row["input"], row["track"], row["start_ns"]): row["span_ns"] for row in parts}
     if not differences:
         if len(times) >= 3:
-            spans = sorted(times.values())
-            middle, longest = spans[(len(spans) - 1) // 2], spans[-1]
-            durations = f"{format_short(middle)} each (median); the slowest one {format_short(longest)}"
-            text = f"{len(times)} steps took {durations}."
-            yield Finding("steps", text, "step_parts", {"steps": len(times), "p50_ns": middle, "max_ns": longest})
+            yield _durations(times)
         return
     first = differences[0]
     of_step = [row for row in differences if all(row[key] == first[key] for key in ("input", "track", "start_ns"))]
@@ -452,13 +459,13 @@ def _slow_step(tables: Tables) -> Iterator[Finding]:
     step, usual = _short(first["step"]), _short(first["usual_step"])
     if step == usual:
         step = f"{step} at {format_short(first['start_ns'])}"
-    longer = f"{format_short(most['difference_ns'])} longer: {_short(most['name'])}"
     rest = most["difference_ns"] - whole
-    shorter = f"; others {format_short(rest)} shorter" if rest > 0 else ""
-    text = (
-        f"{step} took {format_short(span)}, {format_short(whole)} more than the median step ({usual}); "
-        f"{longer}{shorter}."
-    )
+    longer = f"{format_short(most['difference_ns'])} longer: {_short(most['name'])}"
+    if most["difference_ns"] <= 0:
+        longer = "each of many names was a little longer"
+    elif rest > 0:
+        longer += f"; others {format_short(rest)} shorter"
+    text = f"{step} took {format_short(span)}, {format_short(whole)} more than the median step ({usual}); {longer}."
     numbers = {
         "step": first["step"],
         "usual_step": first["usual_step"],
@@ -468,6 +475,27 @@ def _slow_step(tables: Tables) -> Iterator[Finding]:
         "difference_ns": most["difference_ns"],
     }
     yield Finding("slow_step", text, "step_differences", numbers)
+
+
+def _durations(times: Mapping[tuple[str, str, int], int]) -> Finding:
+    """Tell how long steps took, of each track by itself; the key of a step is its input, track and start."""
+    of_tracks: dict[tuple[str, str], list[int]] = {}
+    for (source, track, _), span in times.items():
+        of_tracks.setdefault((source, track), []).append(span)
+    medians = sorted(sorted(spans)[(len(spans) - 1) // 2] for spans in of_tracks.values())
+    longest, counted = max(times.values()), f"{len(times)} steps"
+    each = f"{format_short(medians[0])} each (median)"
+    if len(medians) > 1:
+        counted += f" on {len(medians)} tracks"
+        each = f"{format_short(medians[0])} to {format_short(medians[-1])} (medians of the tracks)"
+    text = f"{counted} took {each}; the slowest one {format_short(longest)}."
+    numbers = {
+        "steps": len(times),
+        "tracks": len(medians),
+        "p50_ns": medians[0],
+        "p50_of_slowest_track_ns": medians[-1],
+    }
+    return Finding("steps", text, "step_parts", numbers | {"max_ns": longest})
 
 
 def _ranks(tables: Tables) -> Iterator[Finding]:
@@ -521,7 +549,9 @@ def _idle_without_cause(tables: Tables) -> Iterator[tuple[Cell, ...]]:
 
 def _no_device(tables: Tables) -> Iterator[tuple[Cell, ...]]:
     if not any(tables.rows(name) for name in _OF_SLICES):
-        yield "What took the time?", "No slices are recorded; samples and counts are in the section layers."
+        found = [name for name in ("layers", "run_ratios", "stated_totals") if tables.rows(name)]
+        where = f"; what else the inputs state is in {', '.join(found)}" if found else ""
+        yield "What took the time?", f"No slices are recorded{where}."
     elif not _devices(tables) and tables.rows("operations"):
         yield "Did a device limit the run?", _sentence(tables.notes("device") or ["its work has no duration"])
 
