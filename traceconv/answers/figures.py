@@ -10,11 +10,11 @@ from dataclasses import dataclass, replace
 from msgspec import Struct
 
 from traceconv.answers.section import NO_NAME, Activity, Cell, Section, Unit, shown_cell
+from traceconv.answers.steps import STEPS
 from traceconv.io.folders import natural
-from traceconv.io.shown import Counted, one_line, quantity, shortened, told_apart
+from traceconv.io.shown import one_line, quantity, shortened, told_apart
 from traceconv.model.numbers import format_short
 
-_STEPS = Counted("step", "steps")
 _MOST_BARS = 15
 _LONGEST_LABEL = 2000
 _BINS = 12  # the most bins of steps
@@ -359,7 +359,7 @@ def _lanes_of_steps(section: Section) -> list[_Lane]:
             f"steps of {one_line(owner)}",
             min(start for _, start, _ in parts),
             max(start + lasted for _, start, lasted in parts),
-            quantity(len(parts), _STEPS) + (f", {most} drawn" if len(parts) > most else ""),
+            quantity(len(parts), STEPS) + (f", {most} drawn" if len(parts) > most else ""),
             steps=[parts[at * len(parts) // most] for at in range(most)] if len(parts) > most else parts,
         )
         for owner, parts in sorted(of_track.items(), key=lambda lane: natural(lane[0]))

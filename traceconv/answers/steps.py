@@ -18,6 +18,7 @@ from traceconv.answers.section import Cell, Column, Section, Unit
 from traceconv.answers.slice_tables import ALL, Rows, SliceTable, Some
 from traceconv.errors import UsageError
 from traceconv.io.limits import UserPattern, user_pattern
+from traceconv.io.shown import Counted
 from traceconv.model.args import having_any
 from traceconv.model.columns import I64, distinct_values
 from traceconv.model.trace_inputs import by_stated_inputs, inputs_of
@@ -33,6 +34,7 @@ _STEP_COLUMNS = (
     Column("slower_operation", "slower operation", Unit.TEXT, below=True),
     Column("input", "input", Unit.TEXT, detail=True),
 )
+STEPS = Counted("step", "steps")
 _PERCENTILES = (50, 90, 99)
 _OF_ALL = (
     Column("track", "track", Unit.TEXT),

@@ -15,8 +15,8 @@ from traceconv.answers.device_time import NOTHING_RAN
 from traceconv.answers.device_work import COMMUNICATION, COMPUTATION, COPY
 from traceconv.answers.operations import NO_OPERATOR
 from traceconv.answers.section import Cell, Column, Section, Unit, shown_cell
-from traceconv.answers.steps import OTHERS
-from traceconv.io.shown import Counted, quantity
+from traceconv.answers.steps import OTHERS, STEPS
+from traceconv.io.shown import quantity
 from traceconv.model.diagnostics import CALLS
 from traceconv.model.numbers import format_short
 
@@ -40,7 +40,6 @@ _EDGE = 0.01
 _LONGEST_NAME = 80
 #: So many devices, and ratios of counts, are named.
 _MOST_NAMED = 3
-STEPS = Counted("step", "steps")
 _ONE_OF = {COMPUTATION: "One kernel", COMMUNICATION: "One kernel of communication", COPY: "One kind of copy"}
 #: Without rows of these, nothing tells what took the time.
 _OF_SLICES = ("device", "operations", "waits", "steps")
@@ -275,7 +274,7 @@ def _limits(tables: Tables) -> Iterator[Finding]:
             by_limit.setdefault(spent.cause if spent.limit == "idle" else spent.limit, []).append(name)
     if len(by_limit) < 2:
         return
-    ordered = sorted(by_limit.items(), key=lambda item: -len(item[1]))
+    ordered = sorted(by_limit.items(), key=lambda item: (-len(item[1]), item[0]))
     said = [f"{_LIMITS[limit]} for {_some(names)}" for limit, names in ordered]
     yield Finding("limits", f"The limit differs: {'; '.join(said)}.", section, {"devices": dict(ordered)})
 

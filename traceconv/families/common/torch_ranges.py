@@ -15,6 +15,7 @@ import re
 from typing import Any, Final
 
 from traceconv.model.marks import BackwardMarks
+from traceconv.model.numbers import whole
 
 #: The category of these, of all other ranges, and the args of the sequence number and of the shapes as in Kineto.
 OPERATOR: Final = "cpu_op"
@@ -44,8 +45,8 @@ def described(text: str) -> tuple[str, str, dict[str, Any]]:
     found = _FORM.fullmatch(text) if any(part in text for part in _PARTS) else None
     if found is None or found["name"] == text:
         return text, RANGE, {}
-    args: dict[str, Any] = {SEQUENCE: int(found["seq"])} if found["seq"] else {}
-    args |= {"op_id": int(found["op"])} if found["op"] else {}
+    args: dict[str, Any] = {SEQUENCE: whole(found["seq"])} if found["seq"] else {}
+    args |= {"op_id": whole(found["op"])} if found["op"] else {}
     args |= {SHAPES: _sizes(found["sizes"])} if found["sizes"] else {}
     args |= {"input_op_ids": found["inputs"]} if found["inputs"] else {}
     return found["name"], OPERATOR, args
