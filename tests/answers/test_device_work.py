@@ -233,6 +233,27 @@ def test_ranges_are_operations_where_no_operators_are_recorded(tmp_path: Path) -
     assert {row["name"]: row["self_ns"] for row in rows} == {"## forward ##": 400, "## block ##": 500}
 
 
+#: The count, the total and the device time of the ranges of recordings without operators of PyTorch.
+OF_NSIGHT = {
+    "h100_2023": {
+        "round 0": (1, 1739231, 1647744),
+        "round 1": (1, 626087, 705453),
+        "round 2": (1, 600923, 702603),
+        "round 3": (1, 626640, 718441),
+        "round 4": (1, 603494, 694988),
+    },
+    "session": {"forward": (2, 24000, 31000), "step 0": (1, 101000, 9192), "cublasSgemm": (1, 4000, 20000)},
+}
+
+
+@pytest.mark.parametrize("case", OF_NSIGHT)
+def test_ranges_around_calls_are_operations_where_no_operators_are_recorded(case: str) -> None:
+    section = operations(SliceTable(read(ROOT / "nsight-systems" / case / "input.sqlite")))
+    rows = [row for row in section.records() if row["kernels"] and row["name"] != NO_OPERATOR]
+    assert {row["name"]: (row["count"], row["total_ns"], row["device_ns"]) for row in rows} == OF_NSIGHT[case]
+    assert not any("ranges around operators" in note for note in section.notes)
+
+
 def test_operators_of_pytorch_as_ranges_of_nsight(tmp_path: Path) -> None:
     path = ROOT / "nsight-systems" / "emit_nvtx" / "input.sqlite"
     convert(path, tmp_path / "again.pftrace")

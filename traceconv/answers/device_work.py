@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -18,9 +18,6 @@ from traceconv.io.shown import quantity
 from traceconv.model.columns import I64
 from traceconv.model.diagnostics import SLICES
 from traceconv.model.track_table import NO_TRACK, Track, TrackKind
-
-if TYPE_CHECKING:
-    from traceconv.model.marks import FormatMarks
 
 COMPUTATION, COMMUNICATION, COPY = "computation", "communication", "copy"
 _KINDS = (COMPUTATION, COMMUNICATION, COPY)
@@ -215,11 +212,27 @@ def is_operator(table: SliceTable) -> npt.NDArray[np.bool_]:
     return mask
 
 
-def _is_operator(table: SliceTable) -> npt.NDArray[np.bool_]:
-    accepted = np.zeros(len(table.trace.slices.ts), bool)
+def declared_operators(table: SliceTable) -> npt.NDArray[np.bool_]:
+    """Return a mask of the operators in the categories that their format declares as such."""
+    is_declared: npt.NDArray[np.bool_] = table.once(_is_declared)
+    return is_operator(table) & is_declared
+
+
+def _is_declared(table: SliceTable) -> npt.NDArray[np.bool_]:
+    declared = np.zeros(len(table.trace.slices.ts), bool)
     for number, info in enumerate(table.trace.sources):
         rows = table.rows_of(number)
-        accepted[rows] = _accepted(table, info.marks, rows)
+        declared[rows] = table.of_categories(info.marks.operators, rows)
+    return declared
+
+
+def _is_operator(table: SliceTable) -> npt.NDArray[np.bool_]:
+    accepted: npt.NDArray[np.bool_] = table.once(_is_declared).copy()
+    for number, info in enumerate(table.trace.sources):
+        rows = table.rows_of(number)
+        if not np.any(accepted[rows]):
+            calls = info.marks.launches.calls if info.marks.launches else ()
+            accepted[rows] = ~table.of_categories((*calls, *info.marks.asides), rows)
     accepted[_is_none(table)] = False
     return accepted
 
@@ -235,13 +248,6 @@ def _operators(table: SliceTable) -> I64:
     launch = work(table).launch
     found = first_above(table, launch, is_operator(table))
     return np.where((found == NONE) & ~_is_none(table)[launch], launch, found)
-
-
-def _accepted(table: SliceTable, marks: FormatMarks, rows: Rows) -> npt.NDArray[np.bool_]:
-    """Return which slices of an input are operators."""
-    if marks.operators and np.any(operators := table.of_categories(marks.operators, rows)):
-        return operators
-    return ~table.of_categories((*(marks.launches.calls if marks.launches else ()), *marks.asides), rows)
 
 
 # -- The section `kernels`: the time of device work by name ----------------------------------------------------------

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from traceconv.answers.attribution import NONE, grouped, work_of
-from traceconv.answers.device_work import devices, first_above, is_operator, operators, sums_by, work
+from traceconv.answers.device_work import declared_operators, devices, first_above, operators, sums_by, work
 from traceconv.answers.section import Cell, Column, Section, Unit, place_of, rounded
 from traceconv.answers.slice_tables import NO_PARENT, Rows, SliceTable, lengths_in_groups
 from traceconv.answers.steps import is_span, is_step, step_rows
@@ -145,14 +145,14 @@ def _is_operation(table: SliceTable, *, ranges: bool) -> npt.NDArray[np.bool_]:
 
 
 def _is_around_operators(table: SliceTable) -> npt.NDArray[np.bool_]:
-    """Return a mask of the ranges of the user of a name that has operators inside; loaders of input data are none."""
+    """Return a mask of the ranges of the user of a name that has declared operators inside; loaders are none."""
     slices, parent = table.trace.slices, table.nesting.parent
     mask = np.zeros(len(slices.ts), bool)
     is_range = is_around(table, "range")
     if not np.any(is_range):
         return mask
     holds_operator = np.append(mask, True)  # NO_PARENT is the last one
-    above = parent[is_operator(table) & ~is_range]
+    above = parent[declared_operators(table) & ~is_range]
     while len(above := distinct_values(above[~holds_operator[above]])):
         holds_operator[above] = True
         above = parent[above]
