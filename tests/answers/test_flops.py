@@ -80,9 +80,39 @@ def test_calls_beside_a_device_that_launch_nothing_are_left_out(tmp_path: Path) 
     dims = [[8, 16], [16, 32]]
     section = flops(tmp_path, [call("aten::mm", at, dims, ["", ""]) for at in (0, 100)] + launched(1, 0, 4))
     assert [row["count"] for row in section.records()] == [1]
-    assert section.notes == ["left out: 1 call beside a device that launched nothing on it"]
+    assert section.notes == ["left out: 1 call without recorded work on the device beside them"]
     section = flops(tmp_path, [call("aten::mm", at, dims, ["", ""]) for at in (0, 100)])
     assert [(row["count"], row["time_ns"]) for row in section.records()] == [(2, 20_000)]
+
+
+def test_calls_beside_a_device_have_no_times_of_the_host(tmp_path: Path) -> None:
+    """A call may end before its work, so its duration is no time of the work, whether launches are recorded or not."""
+    product = call("aten::mm", 0, [[4096, 4096], [4096, 4096]], ["", ""])
+    _, kernel = launched(1, 0, 500)
+    for work in ([kernel], [{key: value for key, value in kernel.items() if key != "dur"}]):
+        section = flops(tmp_path, [product, *work])
+        assert section.rows == []
+        assert "left out: 1 call without recorded work on the device beside them" in section.notes
+
+
+def test_inputs_without_a_device_have_times_of_the_host(tmp_path: Path) -> None:
+    product, paths = call("aten::mm", 0, [[8, 16], [16, 32]], ["", ""]), [tmp_path / "a.json", tmp_path / "b.json"]
+    for path, work in zip(paths, (launched(1, 0, 4), []), strict=True):
+        events = {"schemaVersion": 1, "traceEvents": [product, *work], "baseTimeNanoseconds": 0, "host_name": "a"}
+        path.write_text(json.dumps(events))
+    same_machine = traceconv.Constraints(same_machine=True)
+    traceconv.merge(paths, tmp_path / "both.pftrace", constraints=same_machine)
+    for inputs in (paths, [tmp_path / "both.pftrace"]):
+        (section,) = traceconv.report(inputs, Questions(["flops"]), constraints=same_machine)
+        assert [(row["count"], row["time_ns"]) for row in section.records()] == [(2, 14_000)]
+
+
+def test_a_type_that_is_not_stated_has_no_share(tmp_path: Path) -> None:
+    events = [call("aten::mm", 0, [[8, 16], [16, 32]], ["", ""], ""), *launched(1, 0, 4)]
+    section = flops(tmp_path, events, "L4")
+    assert section.notes == [
+        "no share of the limit for calls without a stated type: --peak is about c10::Half, c10::BFloat16"
+    ]
 
 
 def test_shapes_that_do_not_fit_are_counted(tmp_path: Path) -> None:

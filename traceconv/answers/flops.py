@@ -9,16 +9,16 @@ from typing import Any
 import numpy as np
 from msgspec import Struct
 
-from traceconv.answers.attribution import NONE
+from traceconv.answers.attribution import NONE, work_of
 from traceconv.answers.device_work import first_above, operators, work
 from traceconv.answers.peaks import Peak
 from traceconv.answers.section import Cell, Column, Section, Unit
 from traceconv.answers.slice_tables import Rows, SliceTable
 from traceconv.io.shown import quantity
 from traceconv.model.args import ABSENT, arg_values
-from traceconv.model.columns import I64
+from traceconv.model.columns import I64, distinct_values
 from traceconv.model.diagnostics import CALLS
-from traceconv.model.trace_inputs import inputs_of
+from traceconv.model.trace_inputs import by_stated_inputs, inputs_of
 
 _COLUMNS = (
     Column("name", "name", Unit.TEXT),
@@ -118,8 +118,9 @@ _KINDS: Mapping[str, Callable[..., _Problem | None]] = {
 def flops(table: SliceTable, peak: Peak | None = None) -> Section:
     """Return a row for each operation, shape and type with known work, the most time first.
 
-    The time is that of the device work which the calls launched, or where none was launched that of the calls. With a
-    peak, the share of the limit is the time that the work needs at least, by operations or bytes, of the time it took.
+    The time is that of the device work which the calls launched; of inputs without device work it is that of the calls,
+    which may else end before their work does. With a peak, the share of the limit is the time that the work needs at
+    least, by operations or bytes, of the time it took.
     """
     section = Section("flops", _COLUMNS)
     calls, problems, unknown = _calls(table)
@@ -146,15 +147,16 @@ def flops(table: SliceTable, peak: Peak | None = None) -> Section:
     stated = peak.types if peak is not None else ()
     others = sorted({kind for _, _, kind in groups} - {*stated}) if stated else []
     if others:
-        section.notes.append(f"no share of the limit for {', '.join(others)}: --peak is about {', '.join(stated)}")
+        named = ", ".join(kind or "calls without a stated type" for kind in others)
+        section.notes.append(f"no share of the limit for {named}: --peak is about {', '.join(stated)}")
     idle = int(np.count_nonzero(time == 0))
     if idle:
-        section.notes.append(f"left out: {quantity(idle, CALLS)} beside a device that launched nothing on it")
+        section.notes.append(f"left out: {quantity(idle, CALLS)} without recorded work on the device beside them")
     if unknown:
         section.notes.append(f"left out: {quantity(unknown, CALLS)} whose shapes do not tell the work")
     section.legend.append(
-        "time: of the device work that the calls launched, else of the calls; FLOP/byte: inputs and output once each; "
-        "of limit: the least time by --peak, of the time"
+        "time: of the device work that the calls launched; without a device, of the calls; "
+        "FLOP/byte: inputs and output once each; of limit: the least time by --peak, of the time"
     )
     return section
 
@@ -168,13 +170,17 @@ def _calls(table: SliceTable) -> tuple[Rows, _Problems, int]:
     found: list[int] = []
     problems: _Problems = []
     unknown = 0
+    is_counted = np.zeros(len(slices.ts), bool)
+    is_counted[table.counted] = True
     for number, info in enumerate(trace.sources):
         marks = info.marks.flops
         if marks is None:
             continue
-        names = {at: kind for at, text in enumerate(trace.strings) if (kind := marks.kinds.get(text))}
-        rows = table.counted[np.isin(slices.name[table.counted], list(names)) & table.timed[table.counted]]
-        rows = rows[table.of_source(number)[rows]]
+        rows = table.rows_of(number)
+        rows = rows[is_counted[rows] & table.timed[rows]]
+        distinct = distinct_values(slices.name[rows]).tolist()
+        names = {at: kind for at in distinct if (kind := marks.kinds.get(trace.strings[at]))}
+        rows = rows[np.isin(slices.name[rows], list(names))]
         keys = (marks.shapes, marks.types, marks.inputs)
         numbers, values = arg_values(trace.args, slices.args_at[rows], slices.args_len[rows], keys)
         known = {
@@ -212,7 +218,7 @@ def _problem(
 
 
 def _time(table: SliceTable, calls: Rows) -> I64:
-    """Return the time of the device work that each call launched, ns; of inputs without such work the durations."""
+    """Return the time of the device work that each call launched, ns; of inputs without device work the durations."""
     slices, found = table.trace.slices, work(table)
     accepted = np.zeros(len(slices.ts), bool)
     accepted[calls] = True
@@ -220,7 +226,8 @@ def _time(table: SliceTable, calls: Rows) -> I64:
     of_row = np.zeros(len(slices.ts), np.int64)
     some = owner != NONE
     np.add.at(of_row, owner[some], slices.dur[found.rows[some]])
-    inputs = inputs_of(table.trace, "slices")
-    on_host = ~np.isin(inputs[calls], inputs[owner[some]])
+    inputs = inputs_of(by_stated_inputs(table.trace), "slices")
+    with_device = [inputs[work_of(table, number)] for number in range(len(table.trace.sources))]
+    on_host = ~np.isin(inputs[calls], np.concatenate(with_device))
     times: I64 = np.where(on_host, slices.dur[calls], of_row[calls])
     return times
