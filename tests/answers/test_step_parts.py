@@ -16,7 +16,16 @@ from traceconv.answers.operations import operations, waits
 from traceconv.answers.section import Window
 from traceconv.answers.slice_tables import SliceTable
 from traceconv.answers.step_parts import step_parts
-from traceconv.answers.steps import LEAST_STEPS, NOT_RECORDED, OTHERS, SLOW, is_step, step_differences, steps
+from traceconv.answers.steps import (
+    IN_PARALLEL,
+    LEAST_STEPS,
+    NOT_RECORDED,
+    OTHERS,
+    SLOW,
+    is_step,
+    step_differences,
+    steps,
+)
 from traceconv.api import convert, read
 
 BEGIN = 10_000  # ns; a time of 0 would be one that was never set
@@ -258,3 +267,47 @@ def test_the_median_step_is_that_of_all_steps_in_a_window_too(tmp_path: Any) -> 
     cut = step_differences(replace(table, window=Window("", first, last, table.start)))
     assert whole.rows == cut.rows
     assert {row["usual_step"] for row in whole.records()} == {"ProfilerStep#2"}
+
+
+@settings(max_examples=40)
+@given(
+    st.lists(st.integers(20, 60), min_size=3, max_size=5),
+    st.lists(
+        st.tuples(st.integers(0, 250), st.integers(1, 30), st.sampled_from("abc"), st.integers(2, 3)), max_size=12
+    ),
+)
+def test_differences_of_steps_whose_thread_only_holds_them(
+    tmp_path_factory: pytest.TempPathFactory, lengths: list[int], work: list[tuple[int, int, str, int]]
+) -> None:
+    """What ran on other threads is summed by name where it begins; what ran at once is taken off, ns by ns."""
+    events, spans = steps_in_row([(0, length) for length in lengths])
+    ran: list[tuple[int, int, str]] = []
+    until = {2: 0, 3: 0}
+    for gap, length, name, thread in work:
+        start = max(until[thread], gap)
+        until[thread] = start + length
+        ran.append((start, start + length, name))
+        events.append(at_ns(f"aten::{name}", start, length, tid=thread))
+
+    def spent(begin: int, end: int) -> Counter[str]:
+        found: Counter[str] = Counter()
+        for start, stop, name in ran:
+            if begin <= start < end:
+                found[f"aten::{name}"] += stop - start
+        idle = sum(not any(start <= at < stop for start, stop, _ in ran) for at in range(begin, end))
+        found[NOT_RECORDED] = idle
+        found[IN_PARALLEL] = end - begin - found.total()
+        return found
+
+    usual = sorted(spans, key=lambda span: span[1] - span[0])[(len(spans) - 1) // 2]
+    rows = step_differences(kineto(tmp_path_factory.mktemp("d") / "a.json", events)).records()
+    for begin, end in spans:
+        of_step = [row for row in rows if row["start_ns"] == begin]
+        if not of_step:
+            continue
+        expected = spent(begin, end)
+        expected.subtract(spent(*usual))
+        assert sum(row["difference_ns"] for row in of_step) == (end - begin) - (usual[1] - usual[0])
+        assert {row["name"]: row["difference_ns"] for row in of_step if row["difference_ns"]} == {
+            name: amount for name, amount in expected.items() if amount
+        }

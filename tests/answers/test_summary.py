@@ -161,7 +161,7 @@ def test_limits_of_several_devices(tmp_path: Path) -> None:
     same = work(("gemm", 0, 100))
     communicates = work(("gemm", 0, 70), ("ncclDevKernel_AllReduce", 70, 100))
     found, _ = summary_of(tmp_path, [*same, *on_second(communicates)])
-    assert found["limits"]["text"] == "The limit differs: work on the device for GPU 0; communication for GPU 1000001."
+    assert found["limits"]["text"] == "The limit differs: communication for GPU 1000001; work on the device for GPU 0."
     assert found["limits"]["numbers"] == {"devices": {"computation": ["GPU 0"], "communication": ["GPU 1000001"]}}
     found, _ = summary_of(
         tmp_path, [*same, *on_second(work(("gemm", 0, 70.1), ("ncclDevKernel_AllReduce", 70.1, 100)))]
@@ -193,7 +193,7 @@ def test_time_of_steps_without_an_operation(length: float, said: bool, tmp_path:
     assert ("not_recorded" in found) is said
     if said:
         assert found["not_recorded"]["text"].startswith(
-            "Nothing is recorded on the threads of steps for 30.0 % of 66.7 µs (2 steps): 20 µs"
+            "For 30.0 % of 66.7 µs (2 steps), nothing that the steps ran is recorded: 20 µs"
         )
 
 

@@ -14,8 +14,9 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
 
+from traceconv.answers.attribution import grouped, work_of
 from traceconv.answers.section import Cell, Column, Section, Unit
-from traceconv.answers.slice_tables import ALL, Rows, SliceTable, Some
+from traceconv.answers.slice_tables import ALL, NOTHING, Intervals, Rows, SliceTable, Some, gaps
 from traceconv.errors import UsageError
 from traceconv.io.limits import UserPattern, user_pattern
 from traceconv.io.shown import Counted
@@ -75,6 +76,11 @@ SLOW, LEAST_STEPS = 1.25, 3
 MOST_DIFFERENCES = 10
 #: The names of the time in which a step runs nothing that was recorded, and of all other names.
 NOT_RECORDED, OTHERS = "(nothing recorded)", "(other names)"
+#: The name of the time in which several threads of a process ran at once, which counts against them.
+IN_PARALLEL = "(in parallel)"
+#: The codes of names that are none of slices.
+_NOTHING, _PARALLEL = 0, -1
+_SPECIAL = {_NOTHING: NOT_RECORDED, _PARALLEL: IN_PARALLEL}
 _KINDS = ("", "wait", "call of the device", "operation")
 
 
@@ -346,7 +352,7 @@ def differences(table: SliceTable, step: int, usual: int) -> list[Difference]:
         of_steps[side, places] = times[side]
     strings = table.trace.strings
     found = [
-        Difference(strings[number // len(_KINDS)] if number else NOT_RECORDED, _KINDS[number % len(_KINDS)], *pair)
+        Difference(_SPECIAL.get(number) or strings[number // len(_KINDS)], _KINDS[max(number, 0) % len(_KINDS)], *pair)
         for number, *pair in zip(code.tolist(), *of_steps.tolist(), strict=True)
         if any(pair)
     ]
@@ -356,20 +362,65 @@ def differences(table: SliceTable, step: int, usual: int) -> list[Difference]:
 def _self_times(table: SliceTable, step: int) -> tuple[I64, I64]:
     """Return the codes of the names and kinds in a step, 0 for nothing recorded, and the self time of each, ns.
 
-    The self times add up to the duration of the step: those of slices without a recorded duration count as nothing.
+    They are those of the thread of the step, or, if nothing lies inside any step of it, of all threads of its process:
+    IN_PARALLEL is then what they ran at the same time, or behind the step. The self times add up to the duration of the
+    step: those of slices without a recorded duration count as nothing.
     """
     slices = table.trace.slices
-    rows = slice(step, row_behind(table, step))
-    self_ns = np.where(table.timed[rows], table.nesting.self_ns[rows], 0)
-    self_ns[0] = slices.dur[step] - np.sum(self_ns[1:])
+    if int(table.row_of_track[slices.track[step]]) in table.once(_holding_tracks):
+        rows: Some = slice(step, row_behind(table, step))
+        self_ns = np.where(table.timed[rows], table.nesting.self_ns[rows], 0)
+        self_ns[0] = slices.dur[step] - np.sum(self_ns[1:])
+        return _summed(np.where(runs_nothing(table, rows), _NOTHING, _codes(table, rows)), self_ns)
+    start, duration = int(slices.ts[step]), int(slices.dur[step])
+    ran, busy = table.once(_ran_by_process).get(
+        int(table.processes[slices.track[step]]), (np.empty(0, np.intp), NOTHING)
+    )
+    first, last = np.searchsorted(slices.ts[ran], (start, start + duration))
+    rows = ran[first:last]
+    self_ns = table.nesting.self_ns[rows]
+    nothing = gaps(busy, start, start + duration).length
+    rest = nothing, duration - nothing - int(np.sum(self_ns))
+    return _summed(np.append(_codes(table, rows), (_NOTHING, _PARALLEL)), np.append(self_ns, rest))
+
+
+def _codes(table: SliceTable, rows: Some) -> I64:
+    """Return the number of the name and kind of each slice."""
     marks = [info.marks.launches for info in table.trace.sources if info.marks.launches is not None]
     calls = {category for of_format in marks for category in of_format.calls}
     kinds = np.where(table.is_wait[rows], 1, np.where(table.of_categories(calls, rows), 2, 3))
-    of_row = np.where(runs_nothing(table, rows), 0, slices.name[rows] * np.int64(len(_KINDS)) + kinds)
-    codes, at = np.unique(of_row, return_inverse=True)
-    times = np.zeros(len(codes), np.int64)
-    np.add.at(times, at.reshape(-1), self_ns)
-    return codes, times
+    codes: I64 = table.trace.slices.name[rows] * np.int64(len(_KINDS)) + kinds
+    return codes
+
+
+def _summed(codes: I64, ns: I64) -> tuple[I64, I64]:
+    """Return the distinct codes, and the sum of the times of each."""
+    distinct, at = np.unique(codes, return_inverse=True)
+    times = np.zeros(len(distinct), np.int64)
+    np.add.at(times, at.reshape(-1), ns)
+    return distinct, times
+
+
+def _holding_tracks(table: SliceTable) -> set[int]:
+    """Return the main tracks on which some step has slices inside that run something."""
+    nothing, slices = runs_nothing(table), table.trace.slices
+    return {
+        int(table.row_of_track[slices.track[row]])
+        for row in timed_steps(table).tolist()
+        if not np.all(nothing[row : row_behind(table, row)])
+    }
+
+
+def _ran_by_process(table: SliceTable) -> dict[int, tuple[Rows, Intervals]]:
+    """Return for each process the slices of its threads that run or wait, by time, and when there are some."""
+    slices = table.trace.slices
+    mask = table.timed & ~runs_nothing(table)
+    for number in range(len(table.trace.sources)):
+        mask[work_of(table, number)] = False
+    rows = table.recorded[mask[table.recorded]]
+    rows = rows[np.argsort(slices.ts[rows], kind="stable")]
+    process = table.processes[slices.track[rows]]
+    return {number: (rows[members], table.busy(rows[members])) for number, members in grouped(process)}
 
 
 def row_behind(table: SliceTable, step: int) -> int:

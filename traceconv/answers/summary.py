@@ -15,7 +15,7 @@ from traceconv.answers.device_time import NOTHING_RAN
 from traceconv.answers.device_work import COMMUNICATION, COMPUTATION, COPY
 from traceconv.answers.operations import NO_OPERATOR
 from traceconv.answers.section import Cell, Column, Section, Unit, shown_cell
-from traceconv.answers.steps import OTHERS, STEPS
+from traceconv.answers.steps import IN_PARALLEL, OTHERS, STEPS
 from traceconv.io.shown import quantity
 from traceconv.model.diagnostics import CALLS
 from traceconv.model.numbers import format_short
@@ -406,8 +406,8 @@ def _not_recorded(tables: Tables) -> Iterator[Finding]:
     span, nothing = _sum(rows, "span_ns"), _sum(rows, "untraced_ns")
     if not _devices(tables) and nothing and LIMITING * span <= nothing < span:
         text = (
-            f"Nothing is recorded on the threads of steps for {_percent(nothing, span)} of {format_short(span)} "
-            f"({quantity(len(rows), STEPS)}): {format_short(nothing)} before, between and after what they ran."
+            f"For {_percent(nothing, span)} of {format_short(span)} ({quantity(len(rows), STEPS)}), nothing that the "
+            f"steps ran is recorded: {format_short(nothing)} before, between and after what is."
         )
         yield Finding("not_recorded", text, "step_parts", {"span_ns": span, "untraced_ns": nothing})
 
@@ -453,7 +453,8 @@ def _slow_step(tables: Tables) -> Iterator[Finding]:
     first = differences[0]
     of_step = [row for row in differences if all(row[key] == first[key] for key in ("input", "track", "start_ns"))]
     whole = sum(row["difference_ns"] for row in of_step)
-    most = max((row for row in of_step if row["name"] != OTHERS), key=lambda row: row["difference_ns"])
+    named = [row for row in of_step if row["name"] not in (OTHERS, IN_PARALLEL)]
+    most = max(named, key=lambda row: row["difference_ns"])
     span = sum(row["time_ns"] for row in of_step)
     step, usual = _short(first["step"]), _short(first["usual_step"])
     if step == usual:
