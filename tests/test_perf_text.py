@@ -259,6 +259,32 @@ def test_damaged_numbers_of_perf_stat_are_read_or_left_out() -> None:
     assert stat.csv_row("9" * 60 + ".000000001,5,,a,1,100.00,,", ",") is None
 
 
+def test_prose_with_tables_is_no_perf_stat(tmp_path: Path) -> None:
+    """The table has a number and a percentage between two separators, which are those of the prose."""
+    prose = (
+        "# Readings\n\n| rank | step 12 14.50 ms | busy |\n|---|---|---|\n| 0 | 14 | 5.80 | 38.3 |\n\n"
+        "took 8 12.25 ms\n"
+        "- Collectives: 8 per rank (5 all-to-all), all on stream 84. Waiting because of it: rank 1 11.1 ms.\n"
+        "8 per rank and of thread 15 12.25 ms\n"
+    )
+    with pytest.raises(UnrecognizedFormat, match="no known format"):
+        identify(written(tmp_path, prose))
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "     0.050113410,CPU0,50.70,msec,task-clock,50700000,66.65,1.014,CPUs utilized",
+        "50.70;;cycles;50700000;100.00;;",
+        "0.050113410 S0-D0-C0 2 50.70 msec task-clock 50700000 66.65 1.014 CPUs utilized",
+        "sh -c-42|50.70|Joules|power/energy-pkg/|50700000|66,65||",
+        "<not counted>,,cpu/event=0x3c,umask=0x1/,0,0.00,,",
+    ],
+)
+def test_one_line_with_separators_is_perf_stat(tmp_path: Path, line: str) -> None:
+    assert identify(written(tmp_path, f"output of the program\n{line}\n")).format == "perf-stat"
+
+
 # -- threads and their states ------------------------------------------------------------------------------------------
 
 

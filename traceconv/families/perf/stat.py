@@ -90,6 +90,7 @@ _FIGURES = re.compile(rb"[^\d\x80-\xff]*+(?=[\d\x80-\xff])(?:.*[.,][\d\x80-\xff]
 _TIME_FIRST = re.compile(r"\s*(?:\d+[.,]\d{9}|time)[ ,;\t]")
 _MAX_LINE = 4000  # longer ones are not of perf stat
 _START_BOUND_NS = 10**9  # `started on` is cut to seconds, and perf begins to count a little later
+_UNIT = re.compile(r"[A-Za-z%][^\s,;]{0,19}")
 _EVENT = re.compile(r"[A-Za-z_][\w.:/=,{}@*-]*")
 _COUNT_HELP = "count in each interval, drawn from its start; 0 after the last one and where the event was not counted"
 _RUNNING_HELP = (
@@ -259,6 +260,21 @@ def csv_row(text: str, separator: str) -> Row | None:
         row.cpus = whole_of(fields[first])
         first += 1
     return _csv_rest(row, fields, first, separator, number)
+
+
+def _is_csv(text: str) -> bool:
+    """Return whether a line by itself is one of the -x form: also prose has words around numbers."""
+    separator = find_separator(text)
+    row = csv_row(text, separator) if separator else None
+    return (
+        row is not None
+        and row.run_time_ns is not None
+        and (row.running or 0) <= 100
+        and separator not in row.cgroup
+        and (not row.place or _PLACE.fullmatch(row.place) is not None)
+        and (not row.unit or _UNIT.fullmatch(row.unit) is not None)
+        and _EVENT.fullmatch(row.event) is not None
+    )
 
 
 def _is_value(text: str, number: re.Pattern[str]) -> bool:
@@ -645,16 +661,13 @@ class PerfStat(Importer):
         """Return YES by title or heading of the text, the keys of the JSON, or a line of the form with separators."""
         if b"Performance counter stats for " in head.data:
             return Match.yes("the title of perf stat")
-        separator = ""
         for line in map(plain, head.data.splitlines()[:400]):
             if line.startswith(b"{") and b'"counter-value"' in line and b'"event"' in line:
                 return Match.yes("counts of perf stat -j")
             text = line[:1000].decode("utf-8", "replace")
             if _HEADING.fullmatch(text):
                 return Match.yes("the heading of perf stat -I")
-            separator = separator or find_separator(text)
-            row = csv_row(text, separator) if separator and separator in text else None
-            if row is not None and row.run_time_ns is not None and _EVENT.fullmatch(row.event):
+            if _is_csv(text):
                 return Match.yes("counts of perf stat -x")
         return Match.no("no count of perf stat")
 
