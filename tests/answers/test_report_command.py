@@ -21,7 +21,7 @@ import traceconv
 from tests import commands
 from tests.golden import ROOT
 from traceconv.answers import SECTION_OF, SECTIONS, Questions
-from traceconv.answers.render import markdown, text
+from traceconv.answers.render import markdown, screen, text
 from traceconv.answers.section import Column, Section, Unit
 
 KINETO = ROOT / "pytorch-kineto" / "torch-convnet-process" / "input.json"
@@ -476,6 +476,32 @@ def test_a_narrow_terminal_does_without_what_it_says(width: int, omitted: list[s
     said = f"too narrow for {', '.join(omitted)}: a wider terminal or --format csv shows all columns"
     assert (said in " ".join(" ".join(shown).split())) is bool(omitted)
     assert max(map(len, shown)) <= (width or 1000)
+
+
+def test_titles_break_at_spaces_only() -> None:
+    columns = (
+        Column("name", "name", Unit.TEXT),
+        *(Column(f"{at}_ns", "exposed communication", Unit.NS) for at in range(3)),
+        Column("kind", "computation-bound", Unit.TEXT),
+    )
+    rows = [("x" * 40, 1, 2, 3, "y" * 40)]
+    shown = text([Section("made", columns, rows)], 0, 100).splitlines()
+    assert shown[1].split() == ["name", *["exposed"] * 3, "computation-bound"]
+    assert shown[2].split() == ["communication"] * 3
+    assert max(map(len, shown)) <= 100
+
+
+def test_a_screen_has_tables_with_fewer_rows_after_one_that_does_not_fit() -> None:
+    def turned(name: str, count: int) -> Section:
+        columns = (Column("name", "name", Unit.TEXT), *(Column(f"c{at}", f"c{at}", Unit.COUNT) for at in range(count)))
+        return Section(name, columns, [("x" * 30, *range(count))] * 5)
+
+    small = Section("small", (Column("name", "name", Unit.TEXT),), [("a",)] * 9)
+    lines = screen([turned("first", 20), turned("second", 70), small, turned("third", 30)], 80).splitlines()
+    assert [line for line in lines if line in ("first", "second", "small", "third")] == ["first", "small"]
+    assert sum("x" * 30 in line for line in lines) == 2  # of five rows
+    assert lines[-1] == "  more: --section second, third; or all: --top 20"
+    assert len(lines) <= 60
 
 
 def test_strict_refuses_what_is_lost(tmp_path: Path) -> None:

@@ -24,7 +24,6 @@ _UNLIMITED = 1 << 30
 _WIDEST_NOTE = 80
 #: What Markdown could take for markup: an underscore inside a word, and a sign inside a line, are none.
 _MARKUP = re.compile(r"[\\`*\[\]<>&|~$]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])|^[#+-](?= |#)|(?<=^\d)[.)](?= )")
-_LONGEST_IN_TITLE = 10  # words of a title are broken from there on, if need be
 #: Texts that can stand below their rows: their least width beside other columns, and their indentation below.
 _LEAST_BESIDE, _INDENT = 32, 6
 
@@ -51,12 +50,15 @@ def screen(sections: Sequence[Section], width: int) -> str:
     hidden: list[str] = []
     left = _SCREEN_LINES - 2
     for section in sections:
-        lines_of_section = lines("\n".join(_text(section, _SCREEN_ROWS, width, legends=False)))
-        left -= lines_of_section.count("\n") + 2
-        if left < 0 and shown:
-            hidden.append(section.name)
+        for rows in range(_SCREEN_ROWS, 0, -1):
+            lines_of_section = lines("\n".join(_text(section, rows, width, legends=False)))
+            taken = lines_of_section.count("\n") + 2
+            if taken <= left or (rows == 1 and not shown):
+                shown.append(lines_of_section)
+                left -= taken
+                break
         else:
-            shown.append(lines_of_section)
+            hidden.append(section.name)
     if hidden:
         shown.append("\n".join(_wrapped([f"more: --section {', '.join(hidden)}; or all: --top 20"], width)))
     return "\n\n".join(shown) + "\n"
@@ -80,7 +82,9 @@ def _text(section: Section, top: int, width: int, legends: bool) -> list[str]:
         lines += _side_by_side(*everything, width)
     elif cells:
         is_text = [column.unit is Unit.TEXT for column in columns]
-        titles = [wrap(column.title, room) for column, room in zip(columns, widths, strict=True)]
+        titles = [
+            wrap(column.title, room, break_on_hyphens=False) for column, room in zip(columns, widths, strict=True)
+        ]
         folded = zip_longest(*titles, fillvalue="")
         columns_cut = [
             shortened_column(column, room) for column, room in zip(zip(*cells, strict=True), widths, strict=True)
@@ -128,9 +132,10 @@ def _widths(columns: Sequence[Column], cells: Sequence[Sequence[str]], width: in
     titles = [column.title for column in columns]
     is_text = [column.unit is Unit.TEXT for column in columns]
     room = width - 2 * len(titles) if width else _UNLIMITED
-    # A title may have several lines.
-    words = [max(re.split(r"\s+|(?<=-)", title), key=len)[:_LONGEST_IN_TITLE] for title in titles]
-    return widths_within([titles, *cells], is_text, room) or widths_within([words, *cells], is_text, room)
+    # A title may have several lines, of whole words.
+    words = [max(title.split(), key=len, default="") for title in titles]
+    least = list(map(len, words))
+    return widths_within([titles, *cells], is_text, room, least) or widths_within([words, *cells], is_text, room, least)
 
 
 def _without_spare(

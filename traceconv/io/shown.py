@@ -168,23 +168,27 @@ def _common(text: str, other: str) -> int:
     return next((at for at, pair in enumerate(zip(text, other, strict=False)) if pair[0] != pair[1]), len(text))
 
 
-def widths_within(rows: Sequence[Sequence[str]], is_text: Sequence[bool], width: int) -> list[int] | None:
+def widths_within(
+    rows: Sequence[Sequence[str]], is_text: Sequence[bool], width: int, least: Sequence[int] = ()
+) -> list[int] | None:
     """Return the widths of the columns so that a line fits; None if shortening texts is not enough.
 
     Args:
         rows: the cells, titles included.
         is_text: which columns may be shortened; the widest ones are shortened first.
         width: the width of a line, without the gaps between columns.
+        least: how wide each column stays at least, if more than _LEAST_TEXT.
     """
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    kept = [max(_LEAST_TEXT, room) for room in least or [0] * len(widths)]
     while (over := sum(widths) - width) > 0:
-        texts = sorted({size for size, text in zip(widths, is_text, strict=True) if text and size > _LEAST_TEXT})
+        texts = sorted({size for size, text, room in zip(widths, is_text, kept, strict=True) if text and size > room})
         if not texts:
             return None
-        widest = [at for at, text in enumerate(is_text) if text and widths[at] == texts[-1]]
+        widest = [at for at, text in enumerate(is_text) if text and widths[at] == texts[-1] > kept[at]]
         lower = max([_LEAST_TEXT, texts[-1] - -(-over // len(widest)), *texts[-2:-1]])
         for at in widest:
-            widths[at] = lower
+            widths[at] = max(lower, kept[at])
     return widths
 
 
