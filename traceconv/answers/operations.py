@@ -542,7 +542,7 @@ def waits(table: SliceTable) -> Section:
     rows = table.counted[(table.is_wait & table.timed)[table.counted]]
     rows = rows[~np.isin(rows, work(table).rows)]
     thread = table.row_of_track[slices.track[rows]]
-    timed = table.counted[table.timed[table.counted]]
+    timed = table.recorded[(table.timed & table.in_window(slices.ts))[table.recorded]]  # also those not chosen
     on_thread = table.row_of_track[slices.track[timed]]
     timed, on_thread = timed[waiting := np.isin(on_thread, thread)], on_thread[waiting]
     recorded_of = lengths_in_groups(on_thread, slices.ts[timed], table.ends(timed), len(table.row_of_track))
@@ -553,7 +553,7 @@ def waits(table: SliceTable) -> Section:
             some = rows[of_thread[members]]
             self_ns = int(np.sum(table.nesting.self_ns[some]))
             length, longest = table.busy(some).length, int(np.max(slices.dur[some]))
-            share = min(self_ns / recorded, 1.0) if recorded else None
+            share = self_ns / recorded if recorded else None
             section.rows.append((strings[name], title, len(some), length, self_ns, longest, share))
     section.rows.sort(key=lambda row: (-int(row[section.place("self_ns")] or 0), str(row[0]), str(row[1])))
     if section.rows:
