@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.golden import ROOT
+from traceconv import answers as answers_module
 from traceconv.align.receipt import Aligned
-from traceconv.answers import Questions, answers
+from traceconv.answers import SECTIONS, Questions, answers
+from traceconv.answers.section import Section
 from traceconv.answers.selection import FIELDS, Comparison, Condition, Joined, Not, holds, parse
 from traceconv.answers.slice_tables import SliceTable
-from traceconv.api import read
+from traceconv.api import read, report
 from traceconv.errors import UsageError
 
 TABLE = SliceTable(read(ROOT / "pytorch-kineto" / "cuda-streams" / "input.json"))
@@ -136,3 +141,37 @@ def test_sections_count_what_is_left_or_say_that_they_do_not() -> None:
     assert found["steps"].rows == []
     assert "--where leaves" in found["steps"].notes[-1]
     assert all(any("does not apply" in note for note in found[name].notes) for name in ("overview", "device"))
+
+
+def test_a_condition_leaves_the_share_of_the_thread_that_waits(tmp_path: Path) -> None:
+    events = [
+        {"ph": "X", "cat": "cpu_op", "name": name, "pid": 1, "tid": 1, "ts": ts, "dur": dur}
+        for name, ts, dur in (("aten::mm", 0, 90), ("cudaDeviceSynchronize", 90, 10))
+    ]
+    path = tmp_path / "a.json"
+    path.write_text(json.dumps({"schemaVersion": 1, "traceEvents": events}))
+    for where in ("", "name~Sync"):
+        (section,) = report([path], Questions(["waits"], where=where))
+        assert [(row["self_ns"], row["thread_share"]) for row in section.records()] == [(10_000, 0.1)]
+
+
+def test_sections_without_the_condition_are_made_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[str] = []
+
+    def noted(section: str) -> Callable[[Any], list[Section]]:
+        make = answers_module._SECTIONS[section]
+        return lambda on: (made.append(section), make(on))[1]
+
+    for name in SECTIONS:
+        monkeypatch.setitem(answers_module._SECTIONS, name, noted(name))
+    asked = Questions(where="name~^cuda")
+    found = answers(TABLE.trace, Aligned(), asked)
+    twice = {name for name in SECTIONS if made.count(name) > 1}
+    assert twice == {"operations", "steps", "waits"}, "in the summary they are about all slices"
+    monkeypatch.undo()
+    alone = [
+        section
+        for name in SECTIONS
+        for section in answers(TABLE.trace, Aligned(), Questions([name], where=asked.where))
+    ]
+    assert {section.name: section.rows for section in found} == {section.name: section.rows for section in alone}

@@ -189,12 +189,11 @@ _SUMMARISED = ("device", "kernels", "operations", "steps", "waits", "ranks")
 def _summary(about: _About) -> list[Section]:
     """Return the summary of all that was recorded in the window, whatever the other options choose."""
     asked = Questions(dispatch_limit=about.asked.dispatch_limit)
-    if about.condition is not None:
-        about = replace(about, table=about.whole, asked=asked, condition=None, made={})
-    elif tuple(about.asked.by) != ("name",) or about.asked.sort:
-        about = replace(
-            about, asked=asked, made={name: about.tables(name) for name in _SUMMARISED if name != "operations"}
-        )
+    grouped = ("operations",) if tuple(about.asked.by) != ("name",) or about.asked.sort else ()
+    others = grouped if about.condition is None else _OF_CHOSEN
+    if others:
+        made = {name: about.tables(name) for name in _SUMMARISED if name not in others}
+        about = replace(about, table=about.whole, asked=asked, condition=None, made=made)
     sections = [section for name in _SUMMARISED for section in about.tables(name)]
     if not any(section.rows for section in sections):  # samples and counts only
         names = ("layers",) if about.table.window else ("layers", "overview")  # which is about the whole recording
