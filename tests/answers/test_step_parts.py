@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from dataclasses import replace
 from typing import Any
@@ -10,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import traceconv
 from tests.answers.test_sections import Events, event, kineto
 from tests.golden import ROOT
 from traceconv.answers.operations import operations, waits
@@ -311,3 +313,30 @@ def test_differences_of_steps_whose_thread_only_holds_them(
         assert {row["name"]: row["difference_ns"] for row in of_step if row["difference_ns"]} == {
             name: amount for name, amount in expected.items() if amount
         }
+
+
+def test_the_host_is_late_in_the_steps_of_its_own_input_only(tmp_path: Any) -> None:
+    def launched(number: int, call: int, start: int, end: int) -> Events:
+        same = {"correlation": number}
+        of_device = {"device": 0, "stream": 7} | same
+        return [
+            at_ns("cudaLaunchKernel", call, 10, cat="cuda_runtime", args=same),
+            at_ns("gemm", start, end - start, cat="kernel", pid=0, tid=7, args=of_device),
+        ]
+
+    steps = [at_ns("ProfilerStep#1", 1000, 500, cat="user_annotation")]
+    steps += [at_ns("ProfilerStep#2", 3000, 500, cat="user_annotation")]
+    with_device = [*steps, *launched(1, 900, 950, 1100), *launched(2, 1300, 1350, 2000), *launched(3, 3200, 3250, 3500)]
+    on_host = [at_ns("ProfilerStep#1", 1900, 1500, cat="user_annotation", pid=5), at_ns("conv", 1950, 400, pid=5)]
+    paths = [tmp_path / "a.json", tmp_path / "b.json"]
+    for path, events in zip(paths, (with_device, on_host), strict=True):
+        about = {"schemaVersion": 1, "deviceProperties": [], "baseTimeNanoseconds": 0, "host_name": "a"}
+        path.write_text(json.dumps(about | {"traceEvents": events}))
+    same_machine = traceconv.Constraints(same_machine=True)
+    traceconv.merge(paths, tmp_path / "both.pftrace", constraints=same_machine)
+    for inputs in (paths, [tmp_path / "both.pftrace"]):
+        sections = traceconv.report(inputs, traceconv.Questions(["device", "steps"]), constraints=same_machine)
+        tables = {section.name: section.records() for section in sections}
+        of_steps = sum(row["host_late_ns"] or 0 for row in tables["step_parts"])
+        assert of_steps == sum(row["steps_ns"] for row in tables["host_late"]) == (1300 - 1100) + (3200 - 3000)
+        assert sum(row["time_ns"] for row in tables["host_late"]) == (1300 - 1100) + (3200 - 2000)

@@ -9,16 +9,27 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
 
-from traceconv.answers.attribution import NONE, Timelines, expanded, timelines
+from traceconv.answers.attribution import NONE, Timelines, expanded, grouped, timelines
 from traceconv.answers.device_work import Device, Work, devices, first_above, work
 from traceconv.answers.section import Activity, Cell, Column, Section, Unit
-from traceconv.answers.slice_tables import Intervals, Rows, SliceTable, gaps, intersect, shares, subtract, union
-from traceconv.answers.steps import is_span, is_step, step_rows
+from traceconv.answers.slice_tables import (
+    NOTHING,
+    Intervals,
+    Rows,
+    SliceTable,
+    gaps,
+    intersect,
+    shares,
+    subtract,
+    union,
+)
+from traceconv.answers.steps import is_span, is_step, timed_steps
 from traceconv.io.shown import quantity
 from traceconv.model.columns import I64, distinct_values
 from traceconv.model.diagnostics import SLICES
 from traceconv.model.marks import INPUT_DATA, JOINT
 from traceconv.model.numbers import format_short
+from traceconv.model.trace_inputs import by_stated_inputs, inputs_of
 
 _COLUMNS = (
     Column("device", "device", Unit.TEXT),
@@ -294,8 +305,7 @@ def host_late(table: SliceTable, idle_devices: Sequence[tuple[Device, Gaps, int]
     ran = timelines(slices, busy, of_thread[thread_of])
     names = [*table.trace.strings, NOTHING_RAN]
     loads = np.append(first_above(table, np.arange(len(slices.ts)), table.naming(INPUT_DATA)) != NONE, False)
-    rows = step_rows(table)
-    steps = table.busy(rows[table.timed[rows] & table.in_window(slices.ts[rows])])
+    steps = _steps_by_input(table)
     for device, waits, idle in idle_devices:
         late = waits.known & (waits.late > waits.starts)
         starts, ends, thread = waits.starts[late], waits.late[late], thread_of[slices.track[waits.call[late]]]
@@ -306,7 +316,7 @@ def host_late(table: SliceTable, idle_devices: Sequence[tuple[Device, Gaps, int]
         np.add.at(time, group, length)
         np.add.at(loading, group, np.where(loads[row], length, 0))
         in_steps, loading_in_steps = np.zeros((2, len(groups)), np.int64)
-        inside = intersect(Intervals(starts, ends), steps)
+        inside = intersect(Intervals(starts, ends), steps.get(device.source, NOTHING))
         gap_of = np.searchsorted(starts, inside.starts, "right") - 1
         part, row, length = run_parts(ran, of_thread[thread[gap_of]], inside.starts, inside.ends)
         name = np.where(row == NONE, len(names) - 1, slices.name[row])
@@ -330,6 +340,14 @@ def host_late(table: SliceTable, idle_devices: Sequence[tuple[Device, Gaps, int]
             "the innermost slices of the launching thread while the device was idle; they add up to host late"
         )
     return section
+
+
+def _steps_by_input(table: SliceTable) -> dict[str, Intervals]:
+    """Return the times of the steps of each input by its name, as that of a device is."""
+    stated = by_stated_inputs(table.trace)
+    rows = timed_steps(table)
+    of_input = grouped(inputs_of(stated, "slices")[rows].astype(np.int64))
+    return {stated.sources[number].name: table.busy(rows[members]) for number, members in of_input}
 
 
 def _meets(starts: I64, ends: I64, devices: Sequence[Gaps]) -> npt.NDArray[np.bool_]:
