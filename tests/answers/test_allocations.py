@@ -14,6 +14,10 @@ from hypothesis import strategies as st
 import traceconv
 from tests.golden import ROOT
 from traceconv.answers import Questions
+from traceconv.answers.allocations import memory_steps
+from traceconv.answers.slice_tables import SliceTable
+from traceconv.answers.summaries import memory
+from traceconv.api import read
 
 CUDA = ROOT / "pytorch-kineto" / "cuda-stacks-memory" / "input.json"
 XLA = ROOT / "xplane" / "jax-gpu" / "input.pb"
@@ -127,13 +131,13 @@ def _kineto(tmp_path: Path, memory: list[dict[str, Any]]) -> Path:
 
 
 def test_modules_hold_what_their_operators_allocate(tmp_path: Path) -> None:
-    memory = [
+    events = [
         {"ts": 13, "Bytes": 100, "Addr": 1, "Total Allocated": 100},
         {"ts": 50, "Bytes": -100, "Addr": 1, "Total Allocated": 0},
         {"ts": 115, "Bytes": 30, "Addr": 1, "Total Allocated": 30},
         {"ts": 150, "Bytes": 7, "Addr": 2, "Total Allocated": 37},
     ]
-    tables = _tables(_kineto(tmp_path, memory), by=("module",))
+    tables = _tables(_kineto(tmp_path, events), by=("module",))
     rows = [[row["module"], *(row[name] for name in _NUMBERS)] for row in tables["allocations"]]
     assert rows == [["Net_0", 100, 100, 1, 0], ["", 37, 0, 2, 37]]
     rows = [
@@ -150,12 +154,12 @@ def test_modules_hold_what_their_operators_allocate(tmp_path: Path) -> None:
 
 
 def test_what_is_not_stated_is_not_guessed(tmp_path: Path) -> None:
-    memory = [
+    events = [
         {"ts": 13, "Bytes": 100, "Total Allocated": 100},
         {"ts": 14, "Total Allocated": 100},
         {"ts": 15, "Bytes": 1 << 60, "Addr": 2, "Total Allocated": 100},
     ]
-    (_, section, _) = traceconv.report([_kineto(tmp_path, memory)], Questions(["memory"]))
+    (_, section, _) = traceconv.report([_kineto(tmp_path, events)], Questions(["memory"]))
     (row, *_) = section.records()
     assert (row["name"], row["allocated_bytes"], row["held_bytes"]) == ("aten::empty", 100, None)
     assert row["at_peak_bytes"] is None
@@ -180,12 +184,45 @@ def test_what_each_event_holds_is_found_by_going_through_them(
     found = {int(row["arg:Tag"]): (row["allocated_bytes"], row["at_peak_bytes"], row["held_bytes"]) for row in rows}
     spaces = {event[:2]: [at for at, other in enumerate(chosen) if other[:2] == event[:2]] for event in chosen}
     for members in spaces.values():
-        sums = [sum(chosen[at][3] for at in members[: number + 1]) for number in range(len(members))]
-        peak = members[sums.index(max(sums))]
+        most, alive_at_most = 0, frozenset[int]()
+        total, alive = 0, dict[int | str, int]()  # the event that allocated what is at an address
+        for at in members:
+            _, _, address, size = chosen[at]
+            alive.pop(address, None)
+            if size > 0:
+                alive[address] = at
+            total += size
+            if total > most:
+                most, alive_at_most = total, frozenset(alive.values())
         for at in members:
             size = max(chosen[at][3], 0)
-            until = min((later for later in members if later > at and chosen[later][2] == chosen[at][2]), default=99)
-            assert found[at] == (size, size if at <= peak < until else 0, size if until == 99 else 0)
+            assert found[at] == (size, size * (at in alive_at_most), size * (at in alive.values()))
+
+
+def test_memory_from_before_may_be_the_peak(tmp_path: Path) -> None:
+    events = [
+        {"ts": 11, "Bytes": -5000, "Addr": 1, "Total Allocated": 1000},
+        {"ts": 13, "Bytes": 300, "Addr": 2, "Total Allocated": 1300},
+    ]
+    rows = _tables(_kineto(tmp_path, events))["allocations"]
+    assert [(row["allocated_bytes"], row["at_peak_bytes"], row["held_bytes"]) for row in rows] == [
+        (300, 0, 300),
+        (0, 0, 0),
+    ]
+
+
+def test_steps_leave_out_what_is_not_in_whole_bytes(tmp_path: Path) -> None:
+    held = enumerate((5000, 6000, 4000))
+    events = [{"ts": 13 + at, "Bytes": 1, "Addr": at, "Total Allocated": size} for at, size in held]
+    trace = read(_kineto(tmp_path, events))
+    counters = trace.counters
+    counters.is_integer[1], counters.integer[1], counters.value[1] = 0, 0, 6000.5
+    table = SliceTable(trace)
+    (of_counter,), (of_step, _) = memory(table).records(), memory_steps(table).records()
+    assert [of_counter[f"{name}_bytes"] for name in ("peak", "first", "last")] == [5000, 5000, 4000]
+    assert [of_step[f"{name}_bytes"] for name in ("peak", "first", "last")] == [5000, 5000, 4000]
+    counters.is_integer[:], counters.integer[:] = [1, 0, 0], [0, 6000, 4000]
+    assert memory_steps(SliceTable(trace)).rows == [], "all whole ones are 0"
 
 
 def test_counters_of_xla_follow_its_allocations() -> None:

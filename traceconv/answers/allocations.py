@@ -52,7 +52,7 @@ class _Events(Struct, frozen=True):
         rows: the instants.
         size: the bytes, negative where they were freed.
         held: whether the memory was allocated, and its address not used again.
-        at_peak: whether the memory was held when its process held the most on that device.
+        at_peak: whether the memory was held when its process first held the most on that device, the start included.
         device: the number of the device of each in `devices`.
         operator: the number in `operators` of the operator that the file states of each, NONE without one.
         without_address, unreadable: the number of events whose address, or size, is not stated; the latter are left
@@ -166,8 +166,10 @@ def _events(table: SliceTable) -> _Events:
     until = _until(space, address)
     at_peak = np.zeros(len(rows), bool)
     for _, part in grouped(space):
-        peak = part[int(np.argmax(np.cumsum(size[part])))]
-        at_peak[part] = (part <= peak) & (until[part] > peak)
+        number = int(np.argmax(np.append(0, np.cumsum(size[part]))))
+        if number:  # else the most was held at the start, all of it from before
+            peak = part[number - 1]
+            at_peak[part] = (part <= peak) & (until[part] > peak)
     return _Events(
         rows,
         size,
@@ -331,16 +333,16 @@ _STEPS = (
 def memory_steps(table: SliceTable) -> Section:
     """Return a row for each step and counter of memory of its input: the peak, and what was held at its ends.
 
-    Counters that stay at 0 are left out.
+    Counters that stay at 0, and values that are not whole bytes, are left out.
     """
     section = Section("memory_steps", _STEPS)
     trace, slices = table.trace, table.trace.slices
     steps = step_rows(table)
     steps = steps[table.timed[steps] & table.in_window(slices.ts[steps]) & table.drawn_in_time[slices.track[steps]]]
     counters = [
-        (track, trace.counters.ts[values], trace.counters.integer[values])
+        (track, trace.counters.ts[whole], trace.counters.integer[whole])
         for track, values in memory_counters(table)
-        if len(steps) and np.any(trace.counters.integer[values])
+        if len(steps) and np.any(trace.counters.integer[whole := values[trace.counters.is_integer[values] == 1]])
     ]
     if not counters:
         return section
