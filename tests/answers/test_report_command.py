@@ -364,7 +364,7 @@ def test_what_made_a_step_slow_stands_below_it() -> None:
     section, *_ = traceconv.report([ROOT / "tensorflow-profiler" / "jax-gpu" / "input.json"], Questions(["steps"]))
     lines = text([section], 0, 80).splitlines()
     assert " ".join(lines[1].split()) == "step track start duration interval state slower by"
-    assert lines[3] == "      slower operation: (nothing recorded)"
+    assert lines[3] == "      slower operation: command_buffer::execute"
 
 
 def test_a_column_is_shown_where_the_first_rows_hold_nothing_in_it() -> None:
