@@ -48,6 +48,15 @@ def test_the_times_of_all_keys_add_up(path: Path) -> None:
             assert all(calls >= 0 for calls in values.calls)
 
 
+@pytest.mark.parametrize("path", _readable()[::2], ids=lambda path: path.parent.name)
+def test_the_parts_of_steps_add_up_to_their_durations(path: Path) -> None:
+    """Of several devices, each has all of each step."""
+    values = run_values(_table(path), ("name",), keep_first=True)
+    if "parts" in values and not values["parts"].steps % values["steps"].steps:
+        devices = values["parts"].steps // values["steps"].steps
+        assert values["parts"].total == devices * values["steps"].total
+
+
 @pytest.mark.parametrize("path", _readable()[::4], ids=lambda path: path.parent.name)
 def test_steps_are_those_of_the_recording(path: Path) -> None:
     table = _table(path)

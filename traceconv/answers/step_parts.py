@@ -20,6 +20,11 @@ from traceconv.model.columns import I64
 from traceconv.model.trace_inputs import by_stated_inputs, inputs_of
 
 _CAUSES = ("host_late", "launch_call", "dispatch", "device_wait", "unknown")
+#: The columns whose times add up to the duration of a step.
+DISJOINT = (
+    *("compute_ns", "exposed_comm_ns", "exposed_copy_ns", *(f"{cause}_ns" for cause in _CAUSES)),
+    *("host_ns", "wait_ns", "untraced_ns"),
+)
 _PARTS = (
     Column("name", "step", Unit.TEXT),
     Column("device", "device", Unit.TEXT, spare=True),

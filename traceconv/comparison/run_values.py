@@ -10,10 +10,10 @@ import numpy.typing as npt
 
 from traceconv.answers.attribution import NONE
 from traceconv.answers.device_time import DISPATCH_LIMIT
-from traceconv.answers.device_work import operators, sums_by, work
+from traceconv.answers.device_work import first_above, operators, sums_by, work
 from traceconv.answers.operations import NO_OPERATOR, Codes, combined, key_of
 from traceconv.answers.slice_tables import NO_PARENT, Rows, SliceTable
-from traceconv.answers.step_parts import step_parts
+from traceconv.answers.step_parts import DISJOINT, step_parts
 from traceconv.answers.steps import NOT_RECORDED, is_span, is_step, step_rows
 from traceconv.model.columns import I64
 
@@ -101,23 +101,15 @@ def _steps(table: SliceTable, *, keep_first: bool) -> Rows:
     slices = table.trace.slices
     rows = step_rows(table)
     rows = rows[table.timed[rows] & table.in_window(slices.ts[rows]) & table.drawn_in_time[slices.track[rows]]]
-    rows = rows[~_is_inside(table, rows)]
+    among = np.zeros(len(slices.ts), bool)
+    among[rows] = True
+    is_outermost = first_above(table, table.nesting.parent[rows].astype(np.int64), among) == NONE
+    rows = rows[is_outermost]
     track = slices.track[rows]
     is_first = np.append(True, track[1:] != track[:-1])[: len(rows)]
     is_alone = is_first & np.append(is_first[1:], True)[: len(rows)]
-    return rows if keep_first else rows[~is_first | is_alone]
-
-
-def _is_inside(table: SliceTable, rows: Rows) -> npt.NDArray[np.bool_]:
-    """Return which of some slices lie in others of them."""
-    found, among = np.zeros(len(rows), bool), np.zeros(len(table.trace.slices.ts), bool)
-    among[rows] = True
-    above = table.nesting.parent[rows].astype(np.int64)
-    while np.any(some := above != NO_PARENT):
-        at = np.flatnonzero(some)
-        found[at] |= among[above[at]]
-        above[at] = table.nesting.parent[above[at]]
-    return found
+    kept: Rows = rows if keep_first else rows[~is_first | is_alone]
+    return kept
 
 
 def _values(shares: _Shares, steps: int, calls: I64 | None = None, paths: Sequence[_Path] = ()) -> Values:
@@ -188,13 +180,7 @@ def _parts(table: SliceTable, steps: Rows, width: int) -> dict[str, Values]:
     )
     start, track = section.place("start_ns"), section.place("track")
     rows = [row for row in section.rows if (row[start], row[track]) in wanted]
-    parts = [
-        at
-        for at, column in enumerate(section.columns)
-        if column.name.endswith("_ns")
-        and column.name not in ("start_ns", "span_ns", "idle_ns")
-        and any(row[at] for row in rows)
-    ]
+    parts = [at for at in map(section.place, DISJOINT) if any(row[at] for row in rows)]
     if not parts:
         return {}
     ns = np.array([[row[at] or 0 for at in parts] for row in rows], np.int64)
