@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import builtins
 import dataclasses
 import gzip
 import importlib
@@ -321,11 +322,17 @@ def test_type_checkers_see_the_names_that_programs_get() -> None:
             for name in node.names:
                 assert getattr(traceconv, name.name) is getattr(importlib.import_module(str(node.module)), name.name)
                 seen.add(name.name)
-    assert seen == set(traceconv.__all__)
+    assert seen == {*traceconv.__all__, "open"}
 
 
 def test_completion_offers_public_names_alone() -> None:
-    assert {name for name in dir(traceconv) if not name.startswith("__")} == set(traceconv.__all__) - {"__version__"}
+    assert {name for name in dir(traceconv) if not name.startswith("__")} == {*traceconv.__all__, "open"} - {
+        "__version__"
+    }
+
+
+def test_no_function_of_python_is_replaced_by_a_star() -> None:
+    assert not set(traceconv.__all__) & set(vars(builtins))
 
 
 def test_the_format_of_a_file_has_names() -> None:

@@ -26,8 +26,7 @@ import traceconv
 from tests import HANG_S
 from tests.golden import ROOT
 from tests.make_ranks import write_ranks
-from traceconv import cli, reading
-from traceconv.cli import open_command
+from traceconv import cli, opening, reading
 from traceconv.errors import TraceconvError
 from traceconv.families.identification import ALIASES
 from traceconv.families.perf.data import SWITCHES_TWICE
@@ -72,7 +71,7 @@ def test_open_converts_json_that_viewers_refuse(
         return True
 
     given.write_text('[{"ph":"X","name":"f","ts":5,"dur":1,"pid":1,"tid":1}]', encoding)
-    monkeypatch.setattr(open_command, "serve", serve)
+    monkeypatch.setattr(opening, "serve", serve)
     result = run("open", "--no-browser", given)
     assert result.exit_code == 0, result.output
     assert (served == [given.read_bytes()]) is as_it_is

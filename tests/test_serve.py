@@ -1,4 +1,4 @@
-"""`traceconv.cli.open_command` as a browser sees it: a real client on a real socket."""
+"""`traceconv.opening` as a browser sees it: a real client on a real socket."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from types import SimpleNamespace
 import pytest
 
 from tests import HANG_S
-from traceconv.cli import open_command
-from traceconv.cli.open_command import PUBLIC, Ui
+from traceconv import opening
 from traceconv.errors import InputError, OutputError
+from traceconv.opening import PUBLIC, Ui
 
 CONTENT = b"\x0a\x02\x08\x01" * 1000
 
@@ -43,7 +43,7 @@ class Session:
         self.port = self.url.port
 
     def _run(self, file: Path, timeout_s: float, ui: Ui) -> None:
-        done = open_command.serve(file, ui=ui, timeout_s=timeout_s, on_ready=self._ready, port=0)
+        done = opening.serve(file, ui=ui, timeout_s=timeout_s, on_ready=self._ready, port=0)
         self.results.append(done)
 
     def _ready(self, link: str, port: int) -> None:
@@ -80,25 +80,25 @@ Start = Callable[..., Session]
 
 
 @pytest.fixture
-def servers(monkeypatch: pytest.MonkeyPatch) -> list[open_command._Server]:
+def servers(monkeypatch: pytest.MonkeyPatch) -> list[opening._Server]:
     """All servers of the test: a port does not tell whether one listens, as another process may have it by now."""
-    found: list[open_command._Server] = []
-    listen = open_command._listen
+    found: list[opening._Server] = []
+    listen = opening._listen
 
-    def listening(file: Path, ui: Ui, port: int) -> open_command._Server:
+    def listening(file: Path, ui: Ui, port: int) -> opening._Server:
         found.append(listen(file, ui, port))
         return found[-1]
 
-    monkeypatch.setattr(open_command, "_listen", listening)
+    monkeypatch.setattr(opening, "_listen", listening)
     return found
 
 
 @pytest.fixture
 def start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Start]:
-    monkeypatch.setattr(open_command, "IDLE_S", 0.3)
+    monkeypatch.setattr(opening, "IDLE_S", 0.3)
     # However long the machine leaves a client alone, it is waited for.
-    monkeypatch.setattr(open_command, "LINGER_S", HANG_S)
-    monkeypatch.setattr(open_command._Handler, "timeout", HANG_S)
+    monkeypatch.setattr(opening, "LINGER_S", HANG_S)
+    monkeypatch.setattr(opening._Handler, "timeout", HANG_S)
     sessions: list[Session] = []
 
     def begin(
@@ -120,7 +120,7 @@ def start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Start]:
             session.result()
 
 
-def test_the_ui_fetches_the_file_and_the_server_ends(start: Start, servers: list[open_command._Server]) -> None:
+def test_the_ui_fetches_the_file_and_the_server_ends(start: Start, servers: list[opening._Server]) -> None:
     session = start()
     (server,) = servers
     response, body = session.request(Origin=PUBLIC.origin)
@@ -247,7 +247,7 @@ def test_an_idle_connection_does_not_block(start: Start) -> None:
 
 
 def test_many_slow_clients_take_few_threads_and_do_not_block(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(open_command, "MAX_CONNECTIONS", 4)
+    monkeypatch.setattr(opening, "MAX_CONNECTIONS", 4)
     session, before = start(), threading.active_count()
     until = time.monotonic() + HANG_S
     clients = [socket.create_connection(("127.0.0.1", session.port), timeout=HANG_S) for _ in range(40)]
@@ -266,7 +266,7 @@ def test_many_slow_clients_take_few_threads_and_do_not_block(start: Start, monke
 
 
 def test_a_fetch_is_not_given_up_for_others(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(open_command, "MAX_CONNECTIONS", 1)
+    monkeypatch.setattr(opening, "MAX_CONNECTIONS", 1)
     session = start(content=bytes(50_000_000))
     with socket.create_connection(("127.0.0.1", session.port), timeout=HANG_S) as fetching:
         fetching.sendall(session.get_request())
@@ -297,7 +297,7 @@ def test_timeout(start: Start) -> None:
     assert start(timeout_s=0.2).result() is False
 
 
-def test_ctrl_c_is_no_timeout(tmp_path: Path, servers: list[open_command._Server]) -> None:
+def test_ctrl_c_is_no_timeout(tmp_path: Path, servers: list[opening._Server]) -> None:
     file = tmp_path / "x.json"
     file.write_bytes(b"{}")
 
@@ -306,7 +306,7 @@ def test_ctrl_c_is_no_timeout(tmp_path: Path, servers: list[open_command._Server
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        open_command.serve(file, on_ready=interrupt, port=0)
+        opening.serve(file, on_ready=interrupt, port=0)
     assert servers[0].fileno() == -1
 
 
@@ -314,7 +314,7 @@ def test_busy_port(tmp_path: Path) -> None:
     file = tmp_path / "x.json"
     file.write_bytes(b"{}")
     with socket.create_server(("127.0.0.1", 0)) as busy, pytest.raises(OutputError, match="in use") as error:
-        open_command.serve(file, port=busy.getsockname()[1])
+        opening.serve(file, port=busy.getsockname()[1])
     assert "\n" not in error.value.message
     assert "ui.perfetto.dev" in error.value.hint
 
@@ -322,7 +322,7 @@ def test_busy_port(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("name", "problem"), [("absent.json", "No such file"), (".", "Is a directory")])
 def test_unreadable_file(tmp_path: Path, name: str, problem: str) -> None:
     with pytest.raises(InputError, match=problem):
-        open_command.serve(tmp_path / name, port=0)
+        opening.serve(tmp_path / name, port=0)
 
 
 @pytest.fixture
@@ -339,7 +339,7 @@ def test_a_ui_beside_the_file(start: Start, beside: Ui, monkeypatch: pytest.Monk
     """The clock stands until all was asked for, then each look at it is a second later."""
     clock, step = iter(range(10**9)), threading.Event()
     now = SimpleNamespace(monotonic=lambda: next(clock) if step.is_set() else 0, sleep=time.sleep)
-    monkeypatch.setattr(open_command, "time", now)
+    monkeypatch.setattr(opening, "time", now)
     session = start(ui=beside)
     page = urllib.parse.urlsplit(session.link)
     assert (page.scheme, page.netloc) == ("http", session.url.netloc)
@@ -405,5 +405,5 @@ def test_a_ui_beside_the_file_takes_another_port_than_a_busy_one(tmp_path: Path,
     ports: list[int] = []
     with socket.create_server(("127.0.0.1", 0)) as busy:
         port = busy.getsockname()[1]
-        open_command.serve(file, ui=beside, timeout_s=0.1, on_ready=lambda _, port: ports.append(port), port=port)
+        opening.serve(file, ui=beside, timeout_s=0.1, on_ready=lambda _, port: ports.append(port), port=port)
     assert ports != [port]

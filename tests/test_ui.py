@@ -1,8 +1,9 @@
-"""`traceconv.cli.open_command`: which UI shows a trace, and what `open` says about the way to it."""
+"""`traceconv.opening`: which UI shows a trace, and what `open` says about the way to it."""
 
 from __future__ import annotations
 
 import importlib.util
+from collections.abc import Callable
 from functools import partial
 from importlib.machinery import ModuleSpec
 from pathlib import Path
@@ -10,10 +11,12 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
+import traceconv
 from tests.golden import ROOT as GOLDEN
-from traceconv.cli import cli, open_command
-from traceconv.cli.open_command import PUBLIC, forwarding, installed_ui, ui_at
+from traceconv import opening
+from traceconv.cli import cli
 from traceconv.errors import OutputError, UsageError
+from traceconv.opening import PUBLIC, forwarding, installed_ui, ui_at
 
 
 @pytest.mark.parametrize(
@@ -108,7 +111,7 @@ def links(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """What the command opens in the browser; it takes any port, and nobody fetches."""
     opened: list[str] = []
     monkeypatch.setattr("webbrowser.open", lambda link: opened.append(link) is None)
-    monkeypatch.setattr(open_command, "serve", partial(open_command.serve, port=0))
+    monkeypatch.setattr(opening, "serve", partial(opening.serve, port=0))
     monkeypatch.delenv("SSH_CONNECTION", raising=False)
     return opened
 
@@ -164,7 +167,7 @@ def test_over_ssh_no_browser_starts_unless_told(
 def opened(monkeypatch: pytest.MonkeyPatch, *arguments: object) -> tuple[Result, list[tuple[str, bytes]]]:
     """The command, and what it would have served."""
     served: list[tuple[str, bytes]] = []
-    monkeypatch.setattr(open_command, "serve", lambda path, **_: served.append((path.name, path.read_bytes())) is None)
+    monkeypatch.setattr(opening, "serve", lambda path, **_: served.append((path.name, path.read_bytes())) is None)
     return CliRunner().invoke(cli, ["open", *map(str, arguments)]), served
 
 
@@ -207,3 +210,28 @@ def test_options_about_a_trace_are_not_ignored(
         return
     assert result.exit_code == 0, result.output
     assert [name for name, _ in served] == ["a.pftrace"]
+
+
+def test_a_trace_opens_from_python(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, links: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    served: list[tuple[str, bytes]] = []
+
+    def fetched(path: Path, *, on_ready: Callable[[str, int], None], **_: object) -> bool:
+        on_ready("https://ui.perfetto.dev/#!/x", 9001)
+        served.append((path.name, path.read_bytes()))
+        return True
+
+    trace = traceconv.read(GOLDEN / "pytorch-kineto" / "cuda-streams" / "input.json")
+    with monkeypatch.context() as patch:
+        patch.setattr(opening, "serve", fetched)
+        traceconv.open(trace)
+    traceconv.write(trace, tmp_path / "trace.pftrace")
+    assert served == [("trace.pftrace", (tmp_path / "trace.pftrace").read_bytes())]
+    assert links == ["https://ui.perfetto.dev/#!/x"]
+    assert capsys.readouterr().out.splitlines() == links
+    with pytest.raises(OutputError, match="no browser fetched the trace"):
+        traceconv.open(trace, ui="https://perfetto.corp.example", browser=False, timeout_s=0.1)
+    assert "https://perfetto.corp.example/" in capsys.readouterr().out
+    with pytest.raises(UsageError, match="is not a trace"):
+        traceconv.open("trace.pftrace")  # type: ignore[arg-type]

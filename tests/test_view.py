@@ -13,7 +13,6 @@ from perfetto.protos.perfetto.trace import perfetto_trace_pb2 as pb
 from tests.decode import decode_pftrace
 from tests.golden import ROOT, Case, written
 from traceconv.api import read
-from traceconv.cli.open_command import address_part
 from traceconv.families.perfetto.writer import PerfettoProto
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import REALTIME
@@ -23,6 +22,7 @@ from traceconv.model.source_info import SourceInfo
 from traceconv.model.trace import Trace
 from traceconv.model.trace_inputs import concatenate_traces
 from traceconv.model.track_table import TrackKind
+from traceconv.opening import address_part
 from traceconv.writers.order import window
 
 MS = 1_000_000

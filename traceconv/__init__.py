@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from traceconv.align.inputs import HostsApart
     from traceconv.answers import Questions
     from traceconv.answers.frames import Frame, Frames
+    from traceconv.answers.picture import Picture
     from traceconv.answers.section import Activity, Column, Report, Section, Window
     from traceconv.answers.weighted_stacks import Stacks, WeightedStack
     from traceconv.api import (
@@ -86,6 +87,7 @@ if TYPE_CHECKING:
     from traceconv.model.stated_collectives import Collectives
     from traceconv.model.trace import Counters, Flows, Instants, Level, Logs, Samples, Slices, Trace
     from traceconv.model.track_table import Track, TrackKind, Tracks
+    from traceconv.opening import open as open
     from traceconv.reading import Expanded, Recording, expand
     from traceconv.recordings import Input
 
@@ -96,14 +98,16 @@ __all__ = [
     "Collectives", "Column", "Constraints", "Counters", "DeviceBound", "EventPoint", "Expanded", "Flows", "Frame",
     "Frames", "Head", "HostsApart", "Identified", "Identity", "Importer", "ImporterFailed", "InconsistentClocks",
     "Input", "InputError", "Instants", "Level", "Limits", "Logs", "LostData", "Machine", "MalformedInput", "Match",
-    "Matched", "NameMap", "NothingRead", "Output", "OutputError", "PairEstimate", "PairLine", "Placement", "Policy",
-    "Questions", "ReceiptLine", "Recording", "Report", "Result", "Samples", "Section", "SeveralErrors", "Slices",
-    "Source", "SourceInfo", "Stacks", "Survey", "TimePoint", "Together", "Trace", "TraceconvError", "Track",
+    "Matched", "NameMap", "NothingRead", "Output", "OutputError", "PairEstimate", "PairLine", "Picture", "Placement",
+    "Policy", "Questions", "ReceiptLine", "Recording", "Report", "Result", "Samples", "Section", "SeveralErrors",
+    "Slices", "Source", "SourceInfo", "Stacks", "Survey", "TimePoint", "Together", "Trace", "TraceconvError", "Track",
     "TrackKind", "Tracks", "UnrecognizedFormat", "UnrecognizedInput", "UnrelatedClocks", "UnverifiedAlignment",
     "UsageError", "Verdict", "WeightedStack", "Window", "__version__", "clocks", "convert", "estimate", "expand",
     "export", "formats", "frames", "identify", "merge", "parse_constraints", "read", "report", "stacks", "write",
 ]
 # fmt: on
+#: Public, too, but `from traceconv import *` does not replace a function of Python by it.
+_OPEN = "open"
 
 #: The modules that define these names, the one that loads fastest first.
 _HOMES = (
@@ -123,6 +127,7 @@ _HOMES = (
     "align.domains",
     "answers",
     "answers.frames",
+    "answers.picture",
     "answers.section",
     "answers.weighted_stacks",
     "align.clock_overview",
@@ -134,17 +139,18 @@ _HOMES = (
     "align.estimate",
     "model.source_info",
     "model.track_table",
+    "opening",
 )
 
 
 def __dir__() -> list[str]:
     # Without the submodules, which may change, and what this one needs itself.
-    return sorted({*(name for name in globals() if name.startswith("__")), *__all__})
+    return sorted({*(name for name in globals() if name.startswith("__")), *__all__, _OPEN})
 
 
 def __getattr__(name: str) -> Any:
     # Loaded on first use: `traceconv --help` must not pay for numpy and the importers.
-    if name in __all__:
+    if name in (*__all__, _OPEN):
         from importlib import import_module
 
         for home in _HOMES:

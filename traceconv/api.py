@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from traceconv.align.clock_overview import Survey
     from traceconv.answers import Questions
     from traceconv.answers.frames import Frames
+    from traceconv.answers.picture import Picture
     from traceconv.answers.section import Report
     from traceconv.answers.weighted_stacks import Stacks
 
@@ -140,7 +141,7 @@ def read(
         TraceconvError: the input cannot be read. All other problems are counted in the diagnostics of its source.
     """
     (trace,) = read_all(_single(path, format, Settings(options, limits=limits)), Memory())
-    return _with_frames(trace)
+    return _with_views(trace)
 
 
 def convert(
@@ -233,7 +234,7 @@ def merge(
         merged.sources[-1].notes.extend(writer.notes(merged))
         _write_to(to, writer, merged)
     _write_reports(rendered, force)
-    return Result(_with_frames(merged), alignment.receipt, checks, alignment.together)
+    return Result(_with_views(merged), alignment.receipt, checks, alignment.together)
 
 
 def estimate(
@@ -320,9 +321,16 @@ def _table_of(trace: Trace, name: str) -> pyarrow.Table:
     return frames(trace)[name].to_arrow()
 
 
-def _with_frames(trace: Trace) -> Trace:
-    """Return a trace whose tables convert to data frames: `trace.slices.to_pandas()`."""
-    return trace.with_tables(table_of=_table_of)
+def _picture_of(trace: Trace) -> Picture:
+    from traceconv.answers import Questions
+    from traceconv.answers.picture import PICTURED, Picture
+
+    return Picture(report(trace, Questions(PICTURED)))
+
+
+def _with_views(trace: Trace) -> Trace:
+    """Return a trace whose tables convert to data frames (`trace.slices.to_pandas()`), and that shows itself."""
+    return trace.with_tables(table_of=_table_of, picture_of=_picture_of)
 
 
 def export(
@@ -417,11 +425,11 @@ def on_one_clock(inputs: Trace | Inputs, settings: Settings) -> tuple[Trace, Ali
         if len(inputs.clocks) <= 1 and not inputs.snapshots:
             return inputs, Aligned(earlier=inputs.receipt)
         alignment = align([inputs])
-        return _with_frames(merge_traces([inputs], alignment)), Aligned(alignment)
+        return _with_views(merge_traces([inputs], alignment)), Aligned(alignment)
     files = opened(inputs, settings)
     traces = read_all(files, Memory(files.settings.memory))
     alignment, checks = _aligned(traces, files, (), False)
-    return _with_frames(merge_traces(traces, alignment)), Aligned(alignment, checks)
+    return _with_views(merge_traces(traces, alignment)), Aligned(alignment, checks)
 
 
 def _aligned(

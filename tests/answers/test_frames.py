@@ -10,6 +10,7 @@ import re
 import shutil
 import sys
 import weakref
+import xml.etree.ElementTree as ElementTree
 from dataclasses import replace
 from html import escape
 from pathlib import Path
@@ -287,6 +288,32 @@ def test_notebooks_show_a_report_with_units(monkeypatch: pytest.MonkeyPatch) -> 
     (kernels,) = (section for section in report if section.name == "kernels")
     total = format_short(kernels.records()[0]["total_ns"])
     assert f"<td>{total}</td>" in html
+
+
+def test_a_trace_shows_a_strip_of_its_time_and_its_summary(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    trace = traceconv.read(CUDA)
+    picture = trace.show()
+    summary, unanswered = traceconv.report(trace, traceconv.Questions(["summary"]))
+    assert repr(picture).splitlines() == [*summary.sentences, *unanswered.sentences]
+    html = picture._repr_html_()
+    assert html.index("<svg") < html.index(f"<li>{escape(summary.sentences[0])}</li>")
+    drawing = ElementTree.fromstring(f"<div>{html}</div>")
+    lanes = [row[0].text for row in drawing.iter("tr")]
+    assert lanes[-1] == "GPU 1 (NVIDIA A100-SXM4-80GB), rank 3"
+    assert len(lanes) == len(list(drawing.iter("svg")))
+
+
+def test_a_trace_without_times_shows_its_summary_alone() -> None:
+    html = traceconv.read(ROOT / "nvprof-text" / "summary" / "input.log").show()._repr_html_()
+    assert "<svg" not in html
+    assert "No slices are recorded" in html
+
+
+def test_a_trace_that_the_library_did_not_return_says_what_shows_it() -> None:
+    with pytest.raises(traceconv.UsageError, match=r"not returned by traceconv.read or merge") as caught:
+        replace(traceconv.read(CUDA), picture_of=None).show()
+    assert caught.value.hint == "traceconv.report(trace) shows its tables"
 
 
 def test_an_export_says_what_was_lost(tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ from tests.ui import shot
 from traceconv.answers import Questions
 from traceconv.answers.figures import readable, strip
 from traceconv.answers.render import page
-from traceconv.answers.section import Cell, Column, Section, Unit, shown_cell
+from traceconv.answers.section import Activity, Cell, Column, Section, Unit, shown_cell
 
 Dom = Callable[[str], str]
 
@@ -285,6 +285,15 @@ def test_policy_lets_only_the_own_script_run_and_no_network(dom: Dom) -> None:
     finally:
         server.shutdown()
         server.server_close()
+
+
+def test_busy_shares_of_the_strip_are_of_the_time_that_it_shows() -> None:
+    """The first device works in half of the time, then there is nothing of it."""
+    activities = [Activity("GPU 0", 0, 50, [1.0, 0.6]), Activity("GPU 1", 0, 100, [0.25, 0.75])]
+    drawn = strip(None, activities)
+    assert drawn is not None
+    assert [bar.value for bar in drawn.bars] == ["40.0 % busy", "50.0 % busy"]
+    assert drawn.bars[0].outline == "M0 100V0H25V40H50V100Z"
 
 
 def test_the_strip_counts_all_steps_and_says_how_many_it_draws() -> None:

@@ -92,10 +92,10 @@ def _most(rows: Sequence[_Row], amount: Callable[[_Row], int], which: str) -> tu
 def _label(section: Section, row: _Row) -> str:
     """Return the label of a row: its first texts."""
     texts = []
-    for column, cell in zip(section.columns, row, strict=True):
+    for at, column in enumerate(section.columns):
         if column.unit is not Unit.TEXT:
             break
-        texts.append(shown_cell(cell, column.unit, _LONGEST_LABEL))
+        texts.append(section.shown(row, at, _LONGEST_LABEL))
     return " · ".join(filter(None, texts)) or NO_NAME
 
 
@@ -288,7 +288,7 @@ _MOST_LANES, _LEAST_OF_STEPS = 24, 8
 
 
 class _Lane(Struct, frozen=True):
-    """A lane of a strip: its label, from when to when it lasts, ns, and the text behind it.
+    """A lane of a strip: its label, from when to when it lasts, ns, and the text behind it; of shares their mean.
 
     Attributes:
         steps: the name, start and duration of each step, ns.
@@ -298,7 +298,7 @@ class _Lane(Struct, frozen=True):
     label: str
     start: int
     end: int
-    value: str
+    value: str = ""
     steps: Sequence[tuple[str, int, int]] = ()
     shares: Sequence[float] = ()
 
@@ -313,7 +313,8 @@ class _Lane(Struct, frozen=True):
         width = (self.end - self.start) / len(self.shares)
         ends = [f"{_share(self.start - begin + at * width, whole):g}" for at in range(len(self.shares) + 1)]
         steps = "".join(f"V{100 - 100 * share:.3g}H{end}" for share, end in zip(self.shares, ends[1:], strict=True))
-        return Bar(self.label, self.value, outline=f"M{ends[0]} 100{steps}V100Z")
+        busy = f"{_share(sum(self.shares) * width, whole):.1f} % busy"
+        return Bar(self.label, busy, outline=f"M{ends[0]} 100{steps}V100Z")
 
 
 def strip(steps: Section | None, activities: Sequence[Activity]) -> Plot | None:
@@ -329,7 +330,6 @@ def strip(steps: Section | None, activities: Sequence[Activity]) -> Plot | None:
             one_line(activity.name),
             activity.start_ns,
             activity.start_ns + activity.window_ns,
-            f"{100 * sum(activity.shares) / len(activity.shares):.1f} % busy",
             shares=activity.shares,
         )
         for activity in activities
@@ -341,7 +341,9 @@ def strip(steps: Section | None, activities: Sequence[Activity]) -> Plot | None:
     begin, end = min(lane.start for lane in lanes), max(lane.end for lane in lanes)
     hidden = len(of_steps) + len(busy) - len(lanes)
     more = f"; {hidden} more rows are not drawn" if hidden else ""
-    caption = f"{format_short(end - begin)} from the first to the last of them; heights are busy shares{more}."
+    caption = f"{format_short(end - begin)} from the first to the last of them{more}."
+    if busy:
+        caption += " Heights are busy shares, numbers those of the whole time."
     return Plot("The run", caption, [lane.bar(begin, end - begin) for lane in lanes])
 
 

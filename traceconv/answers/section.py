@@ -24,8 +24,9 @@ if TYPE_CHECKING:
 
 Cell = str | int | float | None
 _BYTES = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
-#: What people see in the column `name` of events without a name; data has "".
+#: What people see in columns of these names where events have none of that; data has "".
 NO_NAME = "(no name)"
+_WITHOUT = {"name": NO_NAME, "module": "(no module)", "class": "(no module)", "range": "(no range)"}
 #: If no bound is known, times with a bound are shown to this many ns.
 _DIGITS_NS = 1000
 
@@ -203,8 +204,8 @@ class Section(Tabular):
     def shown(self, row: Sequence[Cell], at: int, longest: int = 0) -> str:
         """Return a cell of a row for people, a text cut to `longest` characters (0 for no limit); "" for None."""
         column, cell = self.columns[at], row[at]
-        if cell == "" and column.name == "name":
-            return NO_NAME
+        if cell == "" and column.name in _WITHOUT:
+            return _WITHOUT[column.name]
         if (column.within or column.beside) and not self._is_certain(row, column):
             return ""
         if column.within and cell is not None and (around := row[self.place(column.within)]) is not None:

@@ -45,10 +45,14 @@ if TYPE_CHECKING:
     import polars
     import pyarrow
 
+    from traceconv.answers.picture import Picture
+
 
 # -- tables -----------------------------------------------------------------------------------------------------------
 
 _MOST_HTML_ROWS = 50
+#: Why a trace cannot do what needs the library.
+_NOT_OURS = "was not returned by traceconv.read or merge"
 
 
 def needed(module: str, extra: str) -> Any:
@@ -149,7 +153,7 @@ class Events(Tabular):
         name = next(name for name, table in TABLES.items() if isinstance(self, table))
         if trace.table_of is None:
             hint = f"traceconv.frames(trace).{name} has them"
-            raise UsageError("the trace of these columns was not returned by traceconv.read or merge", hint=hint)
+            raise UsageError(f"the trace of these columns {_NOT_OURS}", hint=hint)
         table: pyarrow.Table = trace.table_of(trace, name)
         return table
 
@@ -313,6 +317,7 @@ class Trace:
         receipt: how the clocks of its inputs were put on its time, by `traceconv.align`; () if they were not.
         table_of: returns one of its tables, by name, as an Arrow table on one clock. It needs the alignment, about
             which nothing is known here, so the functions of the library that return the trace set it; else None.
+        picture_of: returns what `show` shows; set as `table_of`.
     """
 
     sources: list[SourceInfo]
@@ -335,6 +340,7 @@ class Trace:
     one_machine: bool = False
     receipt: tuple[Any, ...] = ()
     table_of: Callable[[Trace, str], Any] | None = None
+    picture_of: Callable[[Trace], Any] | None = None
 
     def __repr__(self) -> str:
         """Return five lines: the inputs, the counts of events, the clocks, the time span and the problems."""
@@ -356,6 +362,17 @@ class Trace:
                 "problems: " + (", ".join(f"{count} {kind}" for kind, count in problems.items()) or "none") + ">",
             )
         )
+
+    def show(self) -> Picture:
+        """Return a picture that notebooks draw: a strip of the timeline, and the summary of `traceconv.report`.
+
+        Raises UsageError if the trace was not returned by `read` or `merge`, and UnrelatedClocks if it is on several
+        clocks that nothing relates.
+        """
+        if self.picture_of is None:
+            raise UsageError(f"the trace {_NOT_OURS}", hint="traceconv.report(trace) shows its tables")
+        picture: Picture = self.picture_of(self)
+        return picture
 
     @property
     def host(self) -> str:
