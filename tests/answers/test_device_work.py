@@ -17,6 +17,7 @@ from tests.golden import ROOT
 from traceconv.align.receipt import Aligned
 from traceconv.answers import Questions, answers
 from traceconv.answers.device_work import kernels
+from traceconv.answers.figures import figures
 from traceconv.answers.operations import KEYS, NO_OPERATOR, operations, waits
 from traceconv.answers.slice_tables import SliceTable
 from traceconv.api import convert, read
@@ -161,6 +162,10 @@ def test_backward_operators_are_of_the_module_of_their_forward_operator(tmp_path
     table = kineto(tmp_path / "a.json", events)
     found = {row["module"]: row["device_ns"] for row in operations(table, ("module",)).records()}
     assert found == {"Linear_0": 101 + 103, "Linear_1": 102 + 104, "": 105}
+    (plot,) = figures(operations(table, ("module",)))
+    assert [bar.label for bar in plot.bars] == ["Linear_1", "Linear_0", "(no module)"]
+    by_class = {row["class"]: row["device_ns"] for row in operations(table, ("class",)).records()}
+    assert by_class == {"Linear": 101 + 103 + 102 + 104, "": 105}
     by_both = {
         (row["module"], row["name"]): row["device_ns"] for row in operations(table, ("module", "name")).records()
     }
@@ -180,6 +185,16 @@ def test_kernels_have_shares_of_their_sum_and_what_launched_most_of_them() -> No
     assert rows["Memcpy HtoD (Pageable -> Device)"]["kind"] == "copy"
     assert rows["launched before the recording"]["operator"] == ""
     assert sum(row["kernel_share"] for row in rows.values()) == pytest.approx(1)
+
+
+def test_what_calls_outside_of_operators_launched_is_of_no_operator() -> None:
+    rows = operations(SliceTable(read(ROOT / "pytorch-kineto" / "cuda-graph" / "input.json"))).records()
+    launched = {row["name"]: row for row in rows if row["device_ns"]}
+    assert launched["cudaGraphLaunch"]["no_operator_ns"] == launched["cudaGraphLaunch"]["device_ns"]
+    assert {row["no_operator_ns"] for name, row in launched.items() if name.startswith("aten::")} == {0}
+    of_work = SliceTable(read(ROOT / "pytorch-kineto" / "cuda-streams" / "input.json"))
+    unknown = {row["name"]: row for row in operations(of_work).records()}["(no operator)"]
+    assert unknown["no_operator_ns"] == unknown["device_ns"]
 
 
 def test_a_window_and_a_condition_leave_the_sums_of_what_is_left() -> None:
@@ -263,4 +278,4 @@ def test_operators_of_pytorch_as_ranges_of_nsight(tmp_path: Path) -> None:
         assert launched == {"aten::addmm": 4000, "aten::mm": 2000, "AddmmBackward0": 1000, "cudaLaunchKernel": 300}
         by_range = {row["range"]: row["device_ns"] for row in operations(table, ("range",)).records()}
         assert by_range["## forward, loss ##"] == 7000
-        assert by_range["update, lr = 3, op_id = x"] == 300
+        assert by_range["Optimizer.step#SGD.step"] == 300, "a range of record_function"

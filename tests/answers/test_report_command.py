@@ -224,7 +224,7 @@ def test_groups_by_what_is_asked() -> None:
         (("--by", "nmae"), "'nmae' is not a key"),
         (
             ("--sort", "slef"),
-            "columns of operations: name, device_ns, device_share, kernels, device_busy_ns, count, total_ns, self_ns",
+            "columns of operations: name, device_ns, device_share, kernels, device_busy_ns, no_operator_ns, count",
         ),
         (("--sort", "name", "--section", "steps"), "none of these sections is sorted by a column"),
         (("--where", "dur>1"), "at character 5 of 'dur>1'"),

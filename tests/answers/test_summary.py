@@ -75,23 +75,27 @@ def loader(start: float, end: float) -> dict[str, Any]:
         (late((85, 88), loader(70, 82.5)), "input data", "Input data limited the run: "),
         (late((85, 88), loader(70, 82.499)), "host", "The host limited the run: "),
         # Other causes of idle time.
-        (late((62, 88)), "host", "26.0 % launch calls ran"),
+        (late((62, 88)), "host", ", 26.0 % during launch calls"),
         (late((40, 45)), "device_wait", "Idle time limited the run: "),
-        (work(("gemm", 0, 60))[1:2] + work(("gemm", 90, 100))[1:2], "unknown", "the cause is not known"),
+        (work(("gemm", 0, 60))[1:2] + work(("gemm", 90, 100))[1:2], "unknown", "for reasons not known"),
         # Launched when the first one ends, and picked up within 10 µs.
         (
             [*work(("gemm", 0, 20)), *launched(2, (1018, 1020), (1030, 1033))],
             "dispatch",
             "Starting launched work limited the run: ",
         ),
-        ([*work(("gemm", 0, 20)), *launched(2, (1018, 1020), (1030, 1034))], "computation", "29.4 % idle"),
+        (
+            [*work(("gemm", 0, 20)), *launched(2, (1018, 1020), (1030, 1034))],
+            "computation",
+            "29.4 % idle (largest part: ",
+        ),
         # Exposed communication and copies.
         (
             work(("gemm", 0, 70), ("ncclDevKernel_AllReduce", 70, 100)),
             "communication",
             "Communication limited the run: ",
         ),
-        (work(("gemm", 0, 70), ("ncclDevKernel_AllReduce", 70, 99.9)), "computation", "communication that nothing hid"),
+        (work(("gemm", 0, 70), ("ncclDevKernel_AllReduce", 70, 99.9)), "computation", "communication alone"),
         (work(("gemm", 0, 70), ("Memcpy DtoH", 70, 100)), "copies", "Copies limited the run: "),
         (work(("gemm", 0, 70), ("Memcpy DtoH", 70, 99.9)), "computation", "Work on the device limited the run: "),
         # No part takes 30 %, but one takes more than computation.
@@ -111,11 +115,12 @@ def test_what_limited_a_device(events: Events, expected: str, words: str, tmp_pa
 
 def test_what_ran_while_the_host_was_late_has_its_share(tmp_path: Path) -> None:
     found = limit(tmp_path, late((85, 88), event("tokenize", 1062, 10)))
-    assert "; 25.0 % nothing was launched, 3.0 % launch calls ran; " in found["text"]
-    assert found["text"].endswith("; 60.0 % of the time without a launch, its thread recorded no slice.")
+    assert ": 25.0 % while the host launched nothing, 3.0 % during launch calls; " in found["text"]
+    late_for = "of the time in which the host launched nothing"
+    assert found["text"].endswith(f"; for 60.0 % {late_for}, nothing is recorded on the launching thread.")
     assert (found["numbers"]["host_ran_ns"], found["numbers"]["host_late_ns"]) == (15_000, 25_000)
     found = limit(tmp_path, late((85, 88), event("tokenize", 1062, 16)))
-    assert found["text"].endswith("64.0 % of the time without a launch, tokenize ran.")
+    assert found["text"].endswith(f"64.0 % {late_for}, tokenize ran.")
     assert found["numbers"]["host_ran"] == "tokenize"
 
 
@@ -140,10 +145,10 @@ def test_one_gap_is_told_apart(times: tuple[float, ...], place: str, tmp_path: P
     found = limit(tmp_path, events)
     longest = max(second[0] - first[1], third[0] - second[1])
     idle = found["numbers"]["idle_ns"]
-    assert (f"one gap {place} is " in found["text"]) is bool(place)
+    assert (f"one gap {place} lasts " in found["text"]) is bool(place)
     assert found["numbers"].get("longest_gaps_ns") == (round(1000 * longest) if place else None)
     if place:
-        assert f"{100_000 * longest / idle:.1f} % of the idle time; busy " in found["text"]
+        assert f"{100_000 * longest / idle:.1f} % of the idle time (busy " in found["text"]
 
 
 def test_limits_of_several_devices(tmp_path: Path) -> None:
@@ -161,7 +166,9 @@ def test_limits_of_several_devices(tmp_path: Path) -> None:
     same = work(("gemm", 0, 100))
     communicates = work(("gemm", 0, 70), ("ncclDevKernel_AllReduce", 70, 100))
     found, _ = summary_of(tmp_path, [*same, *on_second(communicates)])
-    assert found["limits"]["text"] == "The limit differs: communication for GPU 1000001; work on the device for GPU 0."
+    assert found["limits"]["text"] == (
+        "The limit differs between devices: communication for GPU 1000001; work on the device for GPU 0."
+    )
     assert found["limits"]["numbers"] == {"devices": {"computation": ["GPU 0"], "communication": ["GPU 1000001"]}}
     found, _ = summary_of(
         tmp_path, [*same, *on_second(work(("gemm", 0, 70.1), ("ncclDevKernel_AllReduce", 70.1, 100)))]
@@ -178,12 +185,12 @@ def test_work_without_an_operator_is_said(alone: float, said: bool, tmp_path: Pa
     found, _ = summary_of(tmp_path, events)
     text = found["operator"]["text"]
     # 50 µs of aten::mm, 40 of aten::add: what no operator launched decides which one is first only if it is more.
-    assert ("of 10.0 % no operator is recorded." in text) is said
+    assert ("; for 10.0 % no operator is recorded." in text) is said
     assert ("no_operator_ns" in found["operator"]["numbers"]) is said
     unknown = work(("early", 100, 115))[1:2]
     unknown[0]["args"] = {"device": 0, "stream": 7, "correlation": 77}
     found, _ = summary_of(tmp_path, [*events, *unknown])
-    assert "no operator is recorded, more than it is ahead of aten::add." in found["operator"]["text"]
+    assert "no operator is recorded, more than its lead over aten::add." in found["operator"]["text"]
 
 
 @pytest.mark.parametrize(("length", "said"), [(33.333, True), (33.334, False)])
@@ -239,7 +246,7 @@ def test_the_kernel_and_the_operator_with_the_most_device_time(tmp_path: Path) -
         "aten::add",
     )
     assert (operator["name"], operator["device_ns"], operator["kernels"]) == ("aten::add", 50_000, 2)
-    assert found["operator"]["text"].endswith("50 µs, 50.0 % of that of all kernels and copies (2 of them).")
+    assert found["operator"]["text"].endswith("50 µs in 2 of the kernels and copies, 50.0 % of their time.")
     assert [question for question, _ in unanswered] == ["Which step was slow?"]
     found, unanswered = summary_of(tmp_path, [one for one in work(("Memcpy DtoD", 0, 9)) if one.get("pid") == 0])
     assert found["kernel"]["text"].startswith(
@@ -247,6 +254,42 @@ def test_the_kernel_and_the_operator_with_the_most_device_time(tmp_path: Path) -
     )
     assert "operator" not in found
     assert ("Which operator launched the kernels?", "No launches inside of operators are recorded.") in unanswered
+
+
+def test_launch_calls_are_no_operators(tmp_path: Path) -> None:
+    """Calls outside of operators launch 60 % of the device time, or with an operator around one 40 %."""
+    question = "Which operator launched the kernels?", "No launches inside of operators are recorded."
+    events = work(("gemm", 0, 60), ("add", 60, 100))
+    found, unanswered = summary_of(tmp_path, events)
+    assert found["operator"]["text"] == (
+        "Calls of cudaLaunchKernel outside of operators launched the most device time: 100 µs in 2 of the kernels and "
+        "copies, 100.0 % of their time."
+    )
+    assert question in unanswered
+    found, unanswered = summary_of(tmp_path, [*events, event("aten::add", 701.9, 1.7)])
+    assert found["operator"]["text"].startswith("Calls of cudaLaunchKernel outside of operators")
+    assert "no_operator_ns" not in found["operator"]["numbers"]
+    assert question not in unanswered
+    found, _ = summary_of(tmp_path, [*events, event("aten::mm", 700.9, 0.7)])
+    assert found["operator"]["text"].startswith("aten::mm launched the most device time: 60 µs")
+    assert found["operator"]["text"].endswith(
+        "; for 40.0 % no operator is recorded, more than its lead over cudaLaunchKernel."
+    )
+
+
+def test_a_pattern_that_matches_no_step_leaves_a_question(tmp_path: Path) -> None:
+    events = [event("stage", 0, 5), event("stage", 10, 5)]
+    for pattern, why in (
+        ("", "No input marks steps; if slices of the input are steps, name them: --step-name REGEX."),
+        ("stag", "--step-name stag: no slice has a whole name that matches; there is stage."),
+        ("stage", None),
+    ):
+        _, unanswered = summary_of(tmp_path, events, pattern)
+        assert dict(unanswered).get("Which step was slow?") == why
+    events += [event("conv", 6, 2)]
+    trace = kineto(tmp_path / "a.json", events).trace
+    _, section = answers(trace, Aligned(), Questions(["summary"], step_name="stage", between="5.5us..9us"))
+    assert dict(section.rows)["Which step was slow?"] == "No step is left."  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(("waited", "said"), [(30, True), (29.9, False)])

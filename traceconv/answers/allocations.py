@@ -13,7 +13,17 @@ from msgspec import Struct
 from traceconv.answers.attribution import NONE, grouped, timelines
 from traceconv.answers.device_work import first_above, is_operator, sums_by, work
 from traceconv.answers.layer_sums import nearest_above
-from traceconv.answers.operations import ARG, KEYS, NO_OPERATOR, OF_TRACKS, combined, is_around, key_of, key_of_tracks
+from traceconv.answers.operations import (
+    ARG,
+    AROUND,
+    KEYS,
+    NO_OPERATOR,
+    OF_TRACKS,
+    combined,
+    is_around,
+    key_of,
+    key_of_tracks,
+)
 from traceconv.answers.section import Cell, Column, Section, Unit
 from traceconv.answers.slice_tables import Rows, SliceTable, table_by_stated_inputs
 from traceconv.answers.steps import step_rows
@@ -39,8 +49,6 @@ _ALLOCATIONS = (
     Column("at_peak_bytes", "held at the peak", Unit.BYTES),
     Column("held_bytes", "held at the end", Unit.BYTES),
 )
-#: The keys whose value is that of slices around the operator.
-_AROUND = frozenset(("module", "range"))
 #: The most bytes of one allocation: sums of them fit 63 bits. And in place of a size that is larger, or no number.
 _MOST_BYTES, _UNREADABLE = 1 << 48, 1 << 49
 
@@ -247,7 +255,7 @@ class _Around:
     def __init__(self, table: SliceTable, events: _Events, by: Sequence[str]) -> None:
         self._table, self._events, self._by = table, events, by
         counts = is_operator(table).copy()
-        for key in _AROUND.intersection(by):
+        for key in AROUND.intersection(by):
             counts |= is_around(table, key)
         counts[work(table).rows] = False
         counts &= table.timed & (table.trace.slices.dur > 0)
@@ -287,12 +295,12 @@ class _Around:
             of_event = numbers[events.rows].astype(np.int64)
             return np.append(of_event, of_event[self.outer_event]), list(shown), np.ones(self._count, bool)
         rows = np.append(self._inner, self._outer)
-        if key not in _AROUND:
+        if key not in AROUND:
             rows = first_above(table, rows, is_operator(table))
         numbers, shown = key_of(table, key)
         values, at = np.unique(np.where(rows == NONE, NONE, numbers[rows]), return_inverse=True)
         texts = _Numbers()
-        nothing = NO_OPERATOR if key == self._by[0] and key not in _AROUND else ""
+        nothing = NO_OPERATOR if key == self._by[0] and key not in AROUND else ""
         found = texts.put(nothing if value == NONE else shown[value] for value in values.tolist())[at.reshape(-1)]
         of_events = found[: len(events.rows)]
         at, of_number = self._stated(key)

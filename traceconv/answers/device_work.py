@@ -261,15 +261,15 @@ _KERNELS = (
     Column("mean_ns", "mean", Unit.NS),
     Column("p50_ns", "p50", Unit.NS, spare=True),
     Column("max_ns", "max", Unit.NS),
-    Column("operator", "operator", Unit.TEXT, below=True),
+    Column("operator", "launched by", Unit.TEXT, below=True),
 )
 
 
 def kernels(table: SliceTable) -> Section:
     """Return a row for each name and kind of device work, the largest sum of durations first.
 
-    The shares are of the sum over all of these rows. `operator` launched the most of the row. Work counts that starts
-    in the window of the table.
+    The shares are of the sum over all of these rows. `operator` launched the most of the row; it is the launch call
+    where no operator is around it. Work counts that starts in the window of the table.
     """
     section = Section("kernels", _KERNELS)
     found = work(table)
@@ -299,7 +299,9 @@ def kernels(table: SliceTable) -> Section:
         )
     section.rows.sort(key=lambda row: (-int(row[section.place("total_ns")] or 0), str(row[0])))
     section.notes += found.notes + found.untimed
-    section.legend.append("of kernels: of the sum of the durations of all rows; operator: what launched the most of it")
+    section.legend.append(
+        "of kernels: of the sum of the durations of all rows; launched by: what launched the most of it"
+    )
     return section
 
 

@@ -30,6 +30,7 @@ _ON_DEVICE = (
     Column("device_share", "of kernels", Unit.SHARE),
     Column("kernels", "kernels", Unit.COUNT),
     Column("device_busy_ns", "device busy", Unit.NS, detail=True),
+    Column("no_operator_ns", "of no operator", Unit.NS, detail=True),
 )
 _MEASURES = (
     Column("count", "count", Unit.COUNT),
@@ -51,7 +52,9 @@ Codes = I32 | I64
 #: So many combinations of keys have numbers of 63 bits.
 _MOST_CODES = 1 << 62
 #: The keys that operations can be grouped by, besides `arg:KEY`.
-KEYS = ("name", "category", "track", "thread", "process", "rank", "input", "shape", "module", "range")
+KEYS = ("name", "category", "track", "thread", "process", "rank", "input", "shape", "module", "class", "range")
+#: Those that slices around have.
+AROUND = frozenset(("module", "class", "range"))
 #: Those that the place of a slice has.
 OF_TRACKS = ("track", "thread", "process", "rank", "input")
 ARG = "arg:"
@@ -93,7 +96,7 @@ def operations(table: SliceTable, by: Sequence[str] = ("name",), sort: str = "")
     for number, (code, *measures) in enumerate(groups.measures()):
         work = launched.pop(code, _NO_WORK)
         share = work.device_ns / whole if whole else None
-        on_device = (work.device_ns, share, work.kernels, work.busy_ns) if work.kernels else (None,) * 4
+        on_device = (work.device_ns, share, *work[1:]) if work.kernels else (None,) * 5
         self_ns, without = measures[2], measures[-1]
         of_host = self_ns / host if self_ns is not None and host else None
         of_step = in_steps[number] / of_steps if self_ns is not None and of_steps else None
@@ -102,7 +105,7 @@ def operations(table: SliceTable, by: Sequence[str] = ("name",), sort: str = "")
         keys = values(code) if code != _NO_CODE else (NO_OPERATOR, *("" for _ in by[1:]))
         share = work.device_ns / whole if whole else None
         count = None if code == _NO_CODE else 0
-        rows.append((*keys, work.device_ns, share, work.kernels, work.busy_ns, count, *(None,) * 8, 0))
+        rows.append((*keys, work.device_ns, share, *work[1:], count, *(None,) * 8, 0))
     if place_of(sort, columns) is None:
         rows = in_order(rows, section.place("self_ns"))
         for column in ("step_share", "device_ns"):
@@ -172,14 +175,18 @@ def _why_empty(table: SliceTable) -> str:
 
 
 class _Launched(NamedTuple):
-    """The device work that a group launched: the sum and the union of its durations, ns, and its number."""
+    """The device work that a group launched: the sum of its durations, its number, and the union, ns.
+
+    `no_operator_ns` is the sum of what no operator is known to have launched, such as that of calls outside of any.
+    """
 
     device_ns: int
-    busy_ns: int
     kernels: int
+    busy_ns: int
+    no_operator_ns: int
 
 
-_NO_WORK = _Launched(0, 0, 0)
+_NO_WORK = _Launched(0, 0, 0, 0)
 #: The code of work without an operator.
 _NO_CODE = -1
 
@@ -194,6 +201,7 @@ def _launched(table: SliceTable, codes: Codes) -> dict[int, _Launched]:
     rows, operator = rows[some], operator[some]
     if not len(rows):
         return {}
+    alone = (operator == NONE) | ((operator == found.launch[some]) & ~declared_operators(table)[operator])
     code = np.where(operator == NONE, _NO_CODE, codes[operator])
     distinct, group = np.unique(code, return_inverse=True)
     group = group.reshape(-1)
@@ -203,9 +211,9 @@ def _launched(table: SliceTable, codes: Codes) -> dict[int, _Launched]:
     pair, group_of_pair = np.unique(group * (len(devices(table)) + 1) + device[rows], return_inverse=True)
     busy = lengths_in_groups(group_of_pair.reshape(-1), slices.ts[rows], table.ends(rows), len(pair))
     busy = sums_by(pair // (len(devices(table)) + 1), busy, len(distinct))
-    sums = sums_by(group, slices.dur[rows], len(distinct))
+    sums, outside = (sums_by(group, lengths, len(distinct)) for lengths in (slices.dur[rows], slices.dur[rows] * alone))
     count = np.bincount(group, minlength=len(distinct))
-    numbers = zip(sums.tolist(), busy.tolist(), count.tolist(), strict=True)
+    numbers = zip(sums.tolist(), count.tolist(), busy.tolist(), outside.tolist(), strict=True)
     return {key: _Launched(*of_group) for key, of_group in zip(distinct.tolist(), numbers, strict=True)}
 
 
@@ -418,7 +426,7 @@ def keyed(table: SliceTable, key: str, track_text: Callable[[int], str]) -> tupl
         return _args(table, (key.removeprefix(ARG),))
     if key == "shape":
         return _args(table, tuple(dict.fromkeys(arg for info in trace.sources for arg in info.marks.shapes)))
-    if key in ("module", "range"):
+    if key in AROUND:
         return _around(table, key)
     return key_of_tracks(table, key, track_text, "slices")
 
@@ -449,7 +457,7 @@ def key_of_tracks(
 
 
 def is_around(table: SliceTable, key: str) -> npt.NDArray[np.bool_]:
-    """Return a mask of the slices that are modules, or ranges of the user."""
+    """Return a mask of the slices that are modules (also for their class), or ranges of the user."""
     accepted = np.zeros(len(table.trace.slices.ts), bool)
     for number, info in enumerate(table.trace.sources):
         rows, marks = table.rows_of(number), info.marks
@@ -461,26 +469,25 @@ def is_around(table: SliceTable, key: str) -> npt.NDArray[np.bool_]:
 
 
 def _around(table: SliceTable, key: str) -> tuple[Codes, Sequence[str]]:
-    """Return the innermost module, or range of the user, around each slice, as the number of a text, and the texts.
+    """Return the innermost module, its class, or range of the user, around each slice: the number of a text, and these.
 
     Slices of a backward pass are of the module or range of the operator whose number theirs is.
     """
     trace, slices = table.trace, table.trace.slices
     accepted = is_around(table, key)
-    texts = [""]
+    known = {"": 0}
     text_of_name = np.zeros(len(trace.strings), np.int32)
     for number, info in enumerate(trace.sources):
         rows, marks = table.rows_of(number), info.marks
-        pattern = re.compile(marks.modules if key == "module" and marks.modules else "(.*)", re.DOTALL)
+        pattern = re.compile(marks.modules if key != "range" and marks.modules else f"(?P<{key}>.*)", re.DOTALL)
         for name in distinct_values(slices.name[rows[accepted[rows]]]).tolist():
             found = pattern.fullmatch(trace.strings[name])
-            text_of_name[name] = len(texts)
-            texts.append(found[1] if found else trace.strings[name])
+            text_of_name[name] = known.setdefault(found[key] if found else trace.strings[name], len(known))
     around = first_above(table, np.arange(len(slices.ts)), accepted)
     forward = first_above(table, np.arange(len(slices.ts)), table.once(_forward) != NONE)
     of_backward = np.flatnonzero((forward != NONE) & (around == NONE))
     around[of_backward] = around[table.once(_forward)[forward[of_backward]]]
-    return np.where(around == NONE, 0, text_of_name[slices.name[around]]).astype(np.int32), texts
+    return np.where(around == NONE, 0, text_of_name[slices.name[around]]).astype(np.int32), list(known)
 
 
 def _forward(table: SliceTable) -> I64:

@@ -40,17 +40,19 @@ _EDGE = 0.01
 _LONGEST_NAME = 80
 #: So many devices, and ratios of counts, are named.
 _MOST_NAMED = 3
-_ONE_OF = {COMPUTATION: "One kernel", COMMUNICATION: "One kernel of communication", COPY: "One kind of copy"}
+_ONE_OF = {COMPUTATION: "One kernel", COMMUNICATION: "One communication kernel", COPY: "One kind of copy"}
 #: Without rows of these, nothing tells what took the time.
 _OF_SLICES = ("device", "operations", "waits", "steps")
-#: How the causes of idle time are said.
+#: How the causes of idle time are said, behind their share.
 _CAUSES = {
-    "host_late": "nothing was launched",
-    "launch_call": "launch calls ran",
-    "dispatch": "launched work was picked up",
-    "device_wait": "launched work waited",
-    "unknown": "the cause is not known",
+    "host_late": "while the host launched nothing",
+    "launch_call": "during launch calls",
+    "dispatch": "while launched work was starting",
+    "device_wait": "while launched work waited",
+    "unknown": "for reasons not known",
 }
+#: Shares below this one are printed as 0.0 %.
+_NOTHING = 0.0005
 #: How limits of single devices are said.
 _LIMITS = {
     "computation": "work on the device",
@@ -214,12 +216,13 @@ def _limit(tables: Tables) -> Iterator[Finding]:
     counted = f" ({in_all}{quantity(len(steps), STEPS)})" if steps else " (in all)" if in_all else ""
     of_window = f"{format_short(window)}{counted}"
     whys = ("host_late", "launch_call") if spent.cause == "host" else (spent.cause,)
-    why = ", ".join(f"{_percent(causes[cause], window)} {_CAUSES[cause]}" for cause in whys if causes[cause])
+    said = [f"{_percent(causes[why], window)} {_CAUSES[why]}" for why in whys if causes[why] >= _NOTHING * window]
+    why = ", ".join(said)
     gap = _one_gap(rows, spent, numbers)
     if spent.limit == "computation":
-        idle = f"; {_percent(spent.idle, window)} idle ({why})" if spent.idle else ""
+        idle = f"; {_percent(spent.idle, window)} idle{f' (largest part: {why})' if why else ''}" if spent.idle else ""
         communicated = _percent(spent.communication, window)
-        exposed = f"; {communicated} communication that nothing hid" if spent.communication else ""
+        exposed = f"; {communicated} communication alone" if spent.communication >= _NOTHING * window else ""
         busy = _percent(window - spent.idle, window)
         text = f"Work on the device limited the run: {name} {were} busy {busy} of {of_window}{exposed}{idle}."
     elif spent.limit == "idle":
@@ -232,7 +235,7 @@ def _limit(tables: Tables) -> Iterator[Finding]:
             during = _during(ran)
         heads = {"input data": "Input data", "host": "The host", "dispatch": "Starting launched work"}
         head, idle = heads.get(numbers["limit"], "Idle time"), _percent(spent.idle, window)
-        text = f"{head} limited the run: {name} {were} idle {idle} of {of_window}; {why}{gap}{during}."
+        text = f"{head} limited the run: {name} {were} idle {idle} of {of_window}: {why}{gap}{during}."
     else:
         amount = spent.communication if spent.limit == "communication" else spent.copies
         text = (
@@ -252,16 +255,16 @@ def _one_gap(rows: Sequence[Row], spent: _Spent, numbers: Numbers) -> str:
     if not length or length < _MOST_OF * spent.idle or length == spent.window:
         return ""
     numbers["longest_gaps_ns"] = length
-    what = f"the longest gap of each is {format_short(length)} in all"
+    what = f"the longest gaps of each last {format_short(length)} in all"
     if len(longest) == 1:
         row, at = longest[0], longest[0]["longest_gap_at_ns"]
         window = row["span_ns"] if "span_ns" in row else row["window_ns"]
         near = _EDGE * window
         place = "at the start" if at <= near else "at the end" if at + length >= window - near else "in the middle"
         of_step = f" of {_short(row['name'])}" if len(rows) > 1 else ""
-        what = f"one gap {place}{of_step} is {format_short(length)}"
+        what = f"one gap {place}{of_step} lasts {format_short(length)}"
     busy = _percent(spent.window - spent.idle, spent.window - length)
-    return f"; {what}, {_percent(length, spent.idle)} of the idle time; busy {busy} without it"
+    return f"; {what}, {_percent(length, spent.idle)} of the idle time (busy {busy} of the rest)"
 
 
 def _limits(tables: Tables) -> Iterator[Finding]:
@@ -276,7 +279,9 @@ def _limits(tables: Tables) -> Iterator[Finding]:
         return
     ordered = sorted(by_limit.items(), key=lambda item: (-len(item[1]), item[0]))
     said = [f"{_LIMITS[limit]} for {_some(names)}" for limit, names in ordered]
-    yield Finding("limits", f"The limit differs: {'; '.join(said)}.", section, {"devices": dict(ordered)})
+    yield Finding(
+        "limits", f"The limit differs between devices: {'; '.join(said)}.", section, {"devices": dict(ordered)}
+    )
 
 
 def _some(names: Sequence[str]) -> str:
@@ -288,8 +293,9 @@ def _during(ran: Row) -> str:
     """Return what late hosts ran, for a sentence."""
     if ran["time_ns"] < LIMITING * ran["whole_ns"]:
         return ""
-    did = "its thread recorded no slice" if ran["name"] == NOTHING_RAN else f"{_short(ran['name'])} ran"
-    return f"; {_percent(ran['time_ns'], ran['whole_ns'])} of the time without a launch, {did}"
+    nothing = "nothing is recorded on the launching thread"
+    did = nothing if ran["name"] == NOTHING_RAN else f"{_short(ran['name'])} ran"
+    return f"; for {_percent(ran['time_ns'], ran['whole_ns'])} of the time in which the host launched nothing, {did}"
 
 
 def _disjoint(parts: list[Row]) -> list[Row]:
@@ -325,7 +331,7 @@ def _kernel(tables: Tables) -> Iterator[Finding]:
     rows = [row for row in tables.rows("kernels") if row["kernel_share"] is not None]
     if rows:
         row = rows[0]
-        by = f", the largest part from {_short(row['operator'])}" if row["operator"] else ""
+        by = f", the largest part launched by {_short(row['operator'])}" if row["operator"] else ""
         calls = quantity(row["count"], CALLS)
         text = (
             f"{_ONE_OF[row['kind']]} takes {shown_cell(row['kernel_share'], Unit.SHARE)} of the time of kernels and "
@@ -340,19 +346,20 @@ def _operator(tables: Tables) -> Iterator[Finding]:
     of_devices = [row for row in rows if row.get("device_ns") and row["name"] != NO_OPERATOR] if _named(rows) else []
     if of_devices:
         row, *others = sorted(of_devices, key=lambda each: -each["device_ns"])
-        unnamed = _sum([each for each in rows if each["name"] == NO_OPERATOR], "device_ns")
+        is_call = row["no_operator_ns"] == row["device_ns"]
+        unnamed = _sum(rows, "no_operator_ns") - row["no_operator_ns"]
         all_work = _sum(rows, "device_ns")
         numbers = {key: row[key] for key in ("name", "device_ns", "device_share", "kernels")}
         rest = ""
         if unnamed >= _UNNAMED * all_work:
             numbers["no_operator_ns"] = unnamed
             undecided = bool(others) and unnamed > row["device_ns"] - others[0]["device_ns"]
-            more = f", more than it is ahead of {_short(others[0]['name'])}" if undecided else ""
-            rest = f"; of {_percent(unnamed, all_work)} no operator is recorded{more}"
+            more = f", more than its lead over {_short(others[0]['name'])}" if undecided else ""
+            rest = f"; for {'another ' if is_call else ''}{_percent(unnamed, all_work)} no operator is recorded{more}"
+        who = f"Calls of {_short(row['name'])} outside of operators" if is_call else _short(row["name"])
         text = (
-            f"{_short(row['name'])} launched the most device time: {format_short(row['device_ns'])}, "
-            f"{shown_cell(row['device_share'], Unit.SHARE)} of that of all kernels and copies "
-            f"({row['kernels']} of them){rest}."
+            f"{who} launched the most device time: {format_short(row['device_ns'])} in {row['kernels']} of the kernels "
+            f"and copies, {shown_cell(row['device_share'], Unit.SHARE)} of their time{rest}."
         )
         yield Finding("operator", text, "operations", numbers)
     elif not _devices(tables) and _named(rows) and any(row["self_ns"] for row in rows):
@@ -558,11 +565,13 @@ def _no_device(tables: Tables) -> Iterator[tuple[Cell, ...]]:
 
 def _no_steps(tables: Tables) -> Iterator[tuple[Cell, ...]]:
     if not tables.rows("steps") and (tables.rows("operations") or tables.rows("kernels")):
-        yield "Which step was slow?", "No input marks steps; --step-name names them."
+        for note in tables.notes("steps")[:1]:
+            yield "Which step was slow?", _sentence([note])
 
 
 def _no_operators(tables: Tables) -> Iterator[tuple[Cell, ...]]:
-    if tables.rows("kernels") and not any(row["operator"] for row in tables.rows("kernels")):
+    work = [row for row in tables.rows("operations") if row.get("device_ns")]
+    if work and all(row["no_operator_ns"] == row["device_ns"] for row in work):
         yield "Which operator launched the kernels?", "No launches inside of operators are recorded."
 
 

@@ -174,7 +174,7 @@ shown_options = grouped(
         default=("name",),
         metavar="KEY,...",
         help="Group operations, layers and allocations by name, category, track, thread, process, rank, input, shape, "
-        "module, range or arg:KEY, or by several of them. May be repeated. Default: name.",
+        "module, class (of modules), range or arg:KEY, or by several of them. May be repeated. Default: name.",
     ),
     click.option(
         "--sort",

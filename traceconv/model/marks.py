@@ -273,8 +273,8 @@ class FormatMarks(Struct, frozen=True):
         operators: the categories of slices that are operators of a framework: device work is of the innermost one
             around its launch. Any slice around the launch is one if the format has none of its own, or the file none of
             these.
-        modules: a pattern of the names of slices that last while a module of a network runs; its group is the name of
-            the module. "" if there are none.
+        modules: a pattern of the names of slices that last while a module of a network runs; its groups `module` and
+            `class` are the name of the module, and of its class. "" if there are none.
         spans: a pattern of the names or categories of slices that only last as long as what runs in them, and do no
             work themselves; "" if there are none.
         waits: a pattern of the names of slices in which a thread waits, besides WAITS; "" if there are none.

@@ -249,7 +249,7 @@ class PytorchKineto(Importer):
         unmeasured="|".join((*_ON_DEVICE, "cuda_runtime", "cuda_driver", "Runtime")),
         early_at_zero=True,
         operators=(torch_ranges.OPERATOR, "Operator"),
-        modules=r"nn\.Module: (.+)",
+        modules=r"nn\.Module: (?P<module>(?P<class>.+?)(?:_\d+)?)",
         ranges=("user_annotation",),
         backward=torch_ranges.BACKWARD,
         flops=_FLOPS,
