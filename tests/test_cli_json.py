@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import click
 import jsonschema
 import pytest
 from click.testing import CliRunner
@@ -13,6 +14,7 @@ from click.testing import CliRunner
 from tests.golden import ROOT
 from traceconv import cli
 from traceconv.check.chrome_text import load_schema
+from traceconv.errors import AlignmentError
 from traceconv.families.registry import names
 from traceconv.model.numbers import format_time
 
@@ -81,6 +83,42 @@ def test_clocks() -> None:
     (pair,) = printed("clocks", "--json", KINETO, untimed)["pairs"]
     assert pair["clock_map"] is None
     assert pair["advice"]
+
+
+def test_align_prints_what_its_report_says(tmp_path: Path) -> None:
+    """Also if it refuses; then the error goes to standard error."""
+    untimed = ROOT / "onednn-verbose" / "v1-no-ts" / "input.log"
+    for other, exit_code in ((ONEDNN, 0), (untimed, 3)):
+        report = tmp_path / f"{exit_code}.json"
+        arguments = ["align", str(KINETO), str(other), "--json", "--report", str(report)]
+        result = CliRunner().invoke(cli.cli, arguments)
+        assert isinstance(result.exception, AlignmentError) == bool(exit_code), result.output
+        assert result.stdout == report.read_text(encoding="utf-8")
+        found = json.loads(result.stdout)
+        jsonschema.Draft202012Validator(load_schema("alignment.schema.json")).validate(found)
+        assert result.stderr == ""
+
+
+#: These write files, print advice, or leave standard output to the trace.
+WITHOUT_TABLES = {"anchor", "convert", "demo", "export", "how", "merge", "open"}
+
+
+def test_every_command_that_prints_tables_prints_json() -> None:
+    for name in cli._COMMANDS:
+        command = cli.cli.get_command(click.Context(cli.cli), name)
+        assert command is not None
+        options = {option for param in command.params for option in param.opts}
+        assert ("--json" in options) is (name not in WITHOUT_TABLES), name
+        assert "--format" not in options or "--json" in options, name
+
+
+@pytest.mark.parametrize("command", [("report", KINETO), ("diff", KINETO, KINETO)], ids=lambda command: command[0])
+def test_json_is_the_format_json(command: tuple[object, ...]) -> None:
+    outputs = [
+        CliRunner().invoke(cli.cli, [*map(str, command), *form]).stdout for form in (["--json"], ["--format", "json"])
+    ]
+    assert outputs[0] == outputs[1]
+    assert json.loads(outputs[0])["schema_version"]
 
 
 def test_check(tmp_path: Path) -> None:

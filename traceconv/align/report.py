@@ -103,8 +103,8 @@ def refusal_document(traces: Sequence[Trace], error: AlignmentError) -> Json:
 
 
 def check_ending(path: str | os.PathLike[str]) -> None:
-    """Raise UsageError for a name that ends in neither .json nor .html."""
-    if not os.fspath(path).lower().endswith((".json", *_PAGES)):
+    """Raise UsageError for a name that ends in neither .json nor .html; "-", standard output, gets JSON."""
+    if not os.fspath(path).lower().endswith((".json", *_PAGES)) and path != "-":
         raise UsageError(
             f"--report {os.fspath(path)}: the name ends in neither .json nor .html",
             hint="a page to look at: --report align.html; for programs: --report align.json",

@@ -223,25 +223,30 @@ def _in_foreground() -> bool:
 
 @click.command("align", cls=HeadedCommand)
 @recordings_options
+@click.option(
+    "--json", "as_json", is_flag=True, help="Print one JSON object, that of --report align.json, instead of the tables."
+)
 @report_option
 @force_option
 @settings_options(policy=True)
 @verbosity_options
 def align_command(
-    named: Named, reports: tuple[str, ...], force: bool, settings: Settings, verbosity: Verbosity
+    named: Named, as_json: bool, reports: tuple[str, ...], force: bool, settings: Settings, verbosity: Verbosity
 ) -> None:
     """Print how recordings can be aligned, and how certain that is, without writing a trace.
 
     \b
       traceconv align ort.json perf.data
+      traceconv align ort.json perf.data --json
       traceconv align kineto.json onednn.log --report align.html
     """
     check_all_there(named.files)
+    reports += ("-",) if as_json else ()
     api.check_reports(reports, "", named.files, force=force)
     recordings = named.opened(settings, verbosity)
     with working(f"aligning {quantity(len(recordings.paths), FILES)}", verbosity.quiet, recordings.paths):
         alignment, checks = api.estimate(recordings, report=reports, force=force)
-    if verbosity.quiet:
+    if verbosity.quiet or as_json:
         return
     say(f"On one time axis: {alignment.clock.describe()}")
     print_receipt(alignment.receipt, checks, alignment.together, alignment.files, verbose=verbosity.verbose)
