@@ -33,7 +33,7 @@ from traceconv.answers.section import Column, Section, Unit, shown_cell
 from traceconv.answers.slice_tables import SliceTable
 from traceconv.answers.steps import NOT_RECORDED, steps
 from traceconv.api import convert, merge, read, report
-from traceconv.errors import UsageError
+from traceconv.errors import InputError, UsageError
 from traceconv.io.shown import shortened, shortened_column, told_apart
 from traceconv.model import columns
 from traceconv.model.trace import take
@@ -384,6 +384,24 @@ def test_where_no_steps_are_marked_none_are_invented(tmp_path: Path) -> None:
     section, *_ = steps(kineto(tmp_path / "a.json", [event("conv", 0, 1)]))
     assert section.rows == []
     assert section.notes == ["no input marks steps; if slices of the input are steps, name them: --step-name REGEX"]
+
+
+@pytest.mark.parametrize(("years", "is_exact"), [(97, True), (98, False)])
+def test_sums_that_64_bits_do_not_hold_are_refused(tmp_path: Path, years: int, is_exact: bool) -> None:
+    """Of three threads; 292 years fit. What has no recorded end is in no sum."""
+    us = years * 365.25 * 24 * 3600e6
+    events: list[dict[str, Any]] = [{"ph": "X", "name": "a", "pid": 1, "tid": t, "ts": 5, "dur": us} for t in (1, 2, 3)]
+    events += [{"ph": "B", "name": "b", "pid": 1, "tid": t, "ts": 5} for t in (4, 5, 6)]
+    path = tmp_path / "a.json"
+    path.write_text(json.dumps({"traceEvents": events}))
+    if is_exact:
+        (section,) = report([path], Questions(["operations"]))
+        assert section.records()[0]["total_ns"] == 3000 * us
+        return
+    for command in (["report"], ["diff", str(path)], ["export", "-o", str(tmp_path / "a.folded")]):
+        error = CliRunner().invoke(cli.cli, [*command, str(path)]).exception
+        assert isinstance(error, InputError)
+        assert "add up to 294 years: sums are exact up to 292" in error.message
 
 
 @pytest.mark.parametrize(

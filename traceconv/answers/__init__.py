@@ -297,11 +297,13 @@ def answers(trace: Trace, aligned: Aligned, questions: Questions) -> list[Sectio
 
     Raises:
         UsageError: a section, key, layer or window does not exist, or a pattern or condition is invalid.
+        InputError: the durations of all slices add up to more than 292 years.
     """
     questions.check()
     window = window_of(SliceTable(trace), questions.between) if questions.between else None
     condition = parse(questions.where) if questions.where else None
     whole = SliceTable(trace, window=window, step_name=questions.step_name)
+    whole.check_sums()
     table = whole.choosing(partial(holds, condition=condition)) if condition else whole
     about = _About(table, whole, aligned, questions, condition)
     by_name: dict[str, list[Section]] = {}

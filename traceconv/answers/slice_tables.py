@@ -16,6 +16,7 @@ from msgspec import Struct
 
 from traceconv import kernel
 from traceconv.answers.section import Window
+from traceconv.errors import InputError
 from traceconv.io.limits import UserPattern
 from traceconv.io.shown import quantity
 from traceconv.model.args import arg_values, durations_recorded
@@ -187,6 +188,10 @@ class Uncut(Struct, frozen=True):
     window: Window
 
 
+#: Sums of times fit into 64 bits, also after the rounding of their estimate.
+_MOST_NS, _YEAR_S = 2**63 - 2**53, 365.25 * 24 * 3600
+
+
 @dataclass(frozen=True)
 class SliceTable:
     """The slices of a laid-out trace.
@@ -249,6 +254,16 @@ class SliceTable:
         if self.window is not None:
             rows = rows[self.in_window(self.trace.slices.ts[rows])]
         return rows if self.chosen is None else rows[self.chosen(self)[rows]]
+
+    def check_sums(self) -> None:
+        """Raise InputError if the recorded durations of all slices add up to more than 64 bits of ns hold."""
+        dur = self.trace.slices.dur
+        whole = sum(float(np.sum(dur[rows], where=self.timed[rows], dtype=np.float64)) for rows in chunks(len(dur)))
+        if whole > _MOST_NS:
+            raise InputError(
+                f"the durations of the slices add up to {whole / 1e9 / _YEAR_S:,.0f} years: sums are exact up to 292",
+                hint="if the times of an input are not in its usual unit, an option of its format says so",
+            )
 
     @cached_property
     def timed(self) -> npt.NDArray[np.bool_]:

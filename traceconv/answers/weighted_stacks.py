@@ -173,6 +173,7 @@ def _of_samples(trace: Trace) -> Stacks:
 def _of_slices(trace: Trace) -> Stacks:
     """Return the stacks of slices, each with those around it on its track, and their self times."""
     table, slices = SliceTable(trace), trace.slices
+    table.check_sums()
     rows = table.recorded
     is_frame = np.zeros(len(slices.ts), bool)
     is_frame[rows] = True

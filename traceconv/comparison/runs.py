@@ -40,6 +40,7 @@ class Selection:
         window = window_of(SliceTable(trace), self.between) if self.between else None
         chosen = partial(holds, condition=self.condition) if self.condition else None
         table = SliceTable(trace, chosen, window, step_name=self.step_name)
+        table.check_sums()
         resolution = max((clock.resolution_ns for clock in trace.clocks), default=1)
         return Run(name, run_values(table, self.by, keep_first=self.keep_first), resolution)
 
