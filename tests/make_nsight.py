@@ -675,6 +675,7 @@ def emit_nvtx(path: Path) -> None:
             pushed(WORKER0, 32_500, 33_700, "aten::mm, op_id = 23"),
             pushed(WORKER0, 33_800, 34_600, "aten::mm, op_id = 24, sizes = [[2, 4], [4, "),
             pushed(MAIN0, 40_000, 43_000, "update, lr = 3, op_id = x"),
+            pushed(MAIN0, 40_500, 42_500, "Optimizer.step#SGD.step, op_id = 31"),
         ],
     }
     build(path, {"StringIds": string.rows(), **tables}, enums={})

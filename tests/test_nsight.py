@@ -448,6 +448,16 @@ def test_text_of_a_range_of_pytorch(text: str, name: str, args: dict[str, Any]) 
 
 
 @pytest.mark.parametrize(
+    ("name", "is_operator"),
+    [("## forward ##", False), ("Optimizer.step#SGD.step", False), ("a, b", False), ("record_param_comms", True)],
+)
+def test_text_of_a_range_of_record_function(name: str, is_operator: bool) -> None:
+    category = "cpu_op" if is_operator else "nvtx"
+    assert torch_ranges.described(f"{name}, op_id = 12") == (name, category, {"op_id": 12})
+    assert torch_ranges.described(f"{name}, seq = 3, op_id = 12")[1] == "cpu_op"
+
+
+@pytest.mark.parametrize(
     "text", ["forward", ", seq = 1", "lr, seq = x", "a, op_id = 1, seq = 2 more", "a, op_id = 1 ", "a, sizes = [[2, "]
 )
 def test_text_of_another_range(text: str) -> None:

@@ -451,6 +451,7 @@ class NsightSystems(Importer):
         "Binary NVTX payloads are kept as text and not decoded.",
         "Kernels and calls whose times, and kernels whose start could not be collected (0) are counted, and not drawn.",
         "The accuracy of the session's start against the wall clock is not known.",
+        torch_ranges.LOST,
     )
     marks = structs.replace(GPU_MARKS, zero_before_work=True, waits=SYSTEM_WAITS, **torch_ranges.MARKS)
 

@@ -593,6 +593,7 @@ class NvprofSqlite(Importer):
         "Threads have the number that nvprof stores, which differs from the tid.",
         "Rows about instructions, source lines and modules have no time; they are counted and left out.",
         "Kernel names are demangled as by c++filt; nvprof itself prints them slightly differently (float const *).",
+        torch_ranges.LOST,
     )
     unrecorded = "nvprof runs on GPUs up to compute capability 7; none was at hand. Public databases were read, too."
     marks = msgspec.structs.replace(GPU_MARKS, counts=CountMarks((_cupti.KERNEL,), r"event_\d+"), **torch_ranges.MARKS)
