@@ -14,7 +14,7 @@ import click
 import pytest
 
 import traceconv
-from tests import HANG_S
+from tests import HANG_S, terminal
 from traceconv import cli
 from traceconv import errors as errors_
 from traceconv.families.outputs import writers
@@ -25,6 +25,7 @@ ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"
 DOCS = ROOT / "docs"
 FORMATS = DOCS / "formats.md"
+PICTURE_COLUMNS = 116
 
 
 def formats_block() -> str:
@@ -159,8 +160,14 @@ def test_the_output_below_a_question_is_as_printed(update_golden: bool) -> None:
         check_block(answers, name, printed(command_in(answers, f"traceconv report {command}")), update_golden)
 
 
-def test_the_answer_of_the_readme(update_golden: bool) -> None:
-    check_block(README, "operations", printed(command_in(README, "traceconv report golden/")), update_golden)
+def test_the_picture_of_the_readme_is_what_a_terminal_shows(update_golden: bool) -> None:
+    arguments = command_in(README, "traceconv report golden/")
+    wanted = terminal.picture(
+        shlex.join(["traceconv", *arguments]), terminal.shown(arguments, PICTURE_COLUMNS), PICTURE_COLUMNS
+    )
+    assert len(wanted) < 10_000
+    check_document(DOCS / "report.svg", wanted, update_golden)
+    assert "limited the run: GPU 0 (NVIDIA H100 80GB HBM3) was idle 30.9 %" in wanted, "as the text in its place says"
 
 
 def test_the_table_of_layers(update_golden: bool) -> None:
