@@ -331,7 +331,7 @@ def test_errors_are_one_line_and_a_hint() -> None:
         (("convert", "file:///absent/a.json"), "name the path alone"),
         (("convert", "absent.json"), "check the spelling"),
         (("compare", "a.json", "b.json"), "traceconv diff BEFORE AFTER"),
-        (("query", "a.json"), "traceconv export FILE -o run.parquet"),
+        (("sql", "a.json"), "traceconv query FILE"),
         (("report", KINETO, "--section", "kernel"), "did you mean --section kernels?"),
         (("report", KINETO, "--section", "operators"), "did you mean --section operations?"),
         (("report", KINETO, "--section", "stepz"), "did you mean --section steps?"),

@@ -17,6 +17,7 @@ import traceconv
 from tests import HANG_S, terminal
 from traceconv import cli
 from traceconv import errors as errors_
+from traceconv.database.views import VIEWS
 from traceconv.families.outputs import writers
 from traceconv.families.registry import importers
 from traceconv.model.trace import TABLES, column_types
@@ -139,6 +140,11 @@ def test_the_columns_of_data_frames(update_golden: bool) -> None:
         for name, frame in frames.items()
     ]
     check_block(DOCS / "python-api.md", "frames", "\n".join(["| table | columns |", "|---|---|", *rows]), update_golden)
+
+
+def test_the_views_of_queries(update_golden: bool) -> None:
+    rows = [f"| `{view.name}` | {', '.join(f'`{column.name}`' for column in view.columns)} |" for view in VIEWS]
+    check_block(DOCS / "sql.md", "views", "\n".join(["| view | columns |", "|---|---|", *rows]), update_golden)
 
 
 def test_the_receipt_of_the_readme(tmp_path: Path, update_golden: bool) -> None:

@@ -53,6 +53,7 @@ if TYPE_CHECKING:
         frames,
         identify,
         merge,
+        query,
         read,
         report,
         stacks,
@@ -103,7 +104,8 @@ __all__ = [
     "Slices", "Source", "SourceInfo", "Stacks", "Survey", "TimePoint", "Together", "Trace", "TraceconvError", "Track",
     "TrackKind", "Tracks", "UnrecognizedFormat", "UnrecognizedInput", "UnrelatedClocks", "UnverifiedAlignment",
     "UsageError", "Verdict", "WeightedStack", "Window", "__version__", "clocks", "convert", "estimate", "expand",
-    "export", "formats", "frames", "identify", "merge", "parse_constraints", "read", "report", "stacks", "write",
+    "export", "formats", "frames", "identify", "merge", "parse_constraints", "query", "read", "report", "stacks",
+    "write",
 ]
 # fmt: on
 #: Public, too, but `from traceconv import *` does not replace a function of Python by it.

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
     from traceconv.align.clock_overview import Survey
     from traceconv.answers import Questions
-    from traceconv.answers.frames import Frames
+    from traceconv.answers.frames import Frame, Frames
     from traceconv.answers.picture import Picture
     from traceconv.answers.section import Report
     from traceconv.answers.weighted_stacks import Stacks
@@ -317,8 +317,44 @@ def frames(
     return Frames(*on_one_clock(inputs, Settings(options, constraints, policy, memory, limits)), args)
 
 
+def query(
+    inputs: Trace | Inputs,
+    question: str,
+    *,
+    allow: Sequence[str] = (),
+    options: Mapping[str, OptionValue] | None = None,
+    constraints: Constraints = NO_CONSTRAINTS,
+    policy: Policy | None = None,
+    memory: int | None = None,
+    limits: Limits = DEFAULT_LIMITS,
+) -> Frame:
+    """Return the answer to a question in SQL about a trace, or about inputs on one clock, as a data frame.
+
+    Args:
+        inputs: as for `merge`, or a trace.
+        question: one SELECT over the views that docs/sql.md lists; it sees no variables of Python.
+        allow: folders whose files the query may read. The other arguments are those of `merge`.
+
+    Raises:
+        UsageError: duckdb or pyarrow is not installed, the question is wrong or asks for what is locked, or a trace is
+            given with arguments that are for inputs.
+        TraceconvError: as for `merge`.
+    """
+    from traceconv.answers.frames import Frame, Frames
+    from traceconv.database.question import ask, check
+
+    check(question)
+    frames = Frames(*on_one_clock(inputs, Settings(options, constraints, policy, memory, limits)))
+    table = ask(frames, question, allow)
+    return Frame("query", lambda: table)
+
+
 def _table_of(trace: Trace, name: str) -> pyarrow.Table:
     return frames(trace)[name].to_arrow()
+
+
+def _answer_to(trace: Trace, question: str, allow: Sequence[str]) -> Frame:
+    return query(trace, question, allow=allow)
 
 
 def _picture_of(trace: Trace) -> Picture:
@@ -329,8 +365,8 @@ def _picture_of(trace: Trace) -> Picture:
 
 
 def _with_views(trace: Trace) -> Trace:
-    """Return a trace whose tables convert to data frames (`trace.slices.to_pandas()`), and that shows itself."""
-    return trace.with_tables(table_of=_table_of, picture_of=_picture_of)
+    """Return a trace that shows itself, answers SQL, and has tables that convert: `trace.slices.to_pandas()`."""
+    return trace.with_tables(table_of=_table_of, picture_of=_picture_of, answer_to=_answer_to)
 
 
 def export(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -72,11 +72,20 @@ class Frames(Mapping[str, Frame]):
         """Take a trace on one clock, how it was aligned, and the args that become columns of their own."""
         refuse_single_texts(args=args)
         builder = _Builder(trace, aligned.receipt, tuple(args))
-        self._frames = {name: Frame(name, builder.building(name)) for name in _BUILDERS}
+        self._builder = builder
+        self._frames = {name: Frame(name, partial(builder.table_of, name)) for name in _BUILDERS}
         self.losses = trace.losses()
         self.warnings = warning_lines(aligned.receipt)
         self.trace, self.aligned = trace, aligned
         self._args = tuple(args)
+
+    def part(self, name: str, left_out: Collection[str]) -> pyarrow.Table:
+        """Return a table without some of its columns, which are not built for it.
+
+        Raises:
+            UsageError: pyarrow is not installed.
+        """
+        return self._builder.table_of(name, left_out)
 
     def absent_args(self) -> list[str]:
         """Return the args that were to become columns, but that no event has: their columns are empty.
@@ -129,14 +138,11 @@ class _Builder:
         self.args = args
         self.table = SliceTable(trace)
 
-    def building(self, name: str) -> Callable[[], pyarrow.Table]:
-        """Return a function that builds a table."""
-
-        def build() -> pyarrow.Table:
-            columns = {key: self._column(values) for key, values in _BUILDERS[name](self).items()}
-            return self.pa.table(columns).replace_schema_metadata(self._metadata)
-
-        return build
+    def table_of(self, name: str, left_out: Collection[str] = ()) -> pyarrow.Table:
+        """Return a table, without some of its columns, which are not built."""
+        wanted = {key: values for key, values in _BUILDERS[name](self).items() if key not in left_out}
+        columns = {key: self._column(values) for key, values in wanted.items()}
+        return self.pa.table(columns).replace_schema_metadata(self._metadata)
 
     @cached_property
     def pa(self) -> Any:
@@ -158,8 +164,9 @@ class _Builder:
         }
 
     def _column(self, values: Any) -> Any:
-        """Return a column: pyarrow arrays unchanged, numpy columns shared, lists of texts converted."""
+        """Return a column: pyarrow arrays unchanged, numpy columns shared, texts converted, functions called."""
         pa = self.pa
+        values = values() if callable(values) else values
         if isinstance(values, pa.Array):
             return values
         if isinstance(values, np.ndarray):
@@ -254,7 +261,7 @@ class _Builder:
 
     def ending(self, table: Any, **last: Any) -> Columns:
         """Return the last columns of events with args: the last ones of their own stand before the chosen args."""
-        texts = self.args_text(table.args_at, table.args_len)
+        texts = partial(self.args_text, table.args_at, table.args_len)
         return {"origin": table.origin, "args": texts, **last, **self.chosen_args(table.args_at, table.args_len)}
 
 

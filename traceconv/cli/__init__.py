@@ -31,6 +31,7 @@ _SECTIONS = {
     "Ask recordings": {
         "report": "Print what was slow, how long steps took, what waited.",
         "diff": "Compare runs before and after a change.",
+        "query": "Answer a question in SQL.",
         "export": "Write recordings as tables, or as stacks for flame graphs.",
         "info": "Print the content of a recording.",
         "check": "Find everything in a trace that viewers drop, misplace or refuse.",
@@ -53,6 +54,7 @@ _MODULES = {
     "open_command": ("open",),
     "question_commands": ("report", "export"),
     "comparison_command": ("diff",),
+    "query_command": ("query",),
     "content_commands": ("info", "check"),
     "clock_commands": ("align", "clocks", "anchor"),
     "format_commands": ("formats", "identify", "how"),
@@ -62,8 +64,7 @@ _MODULE_OF = {name: module for module, names in _MODULES.items() for name in nam
 #: What to use for commands that other tools have and this one lacks.
 _ELSEWHERE = {
     "compare": "traceconv diff BEFORE AFTER",
-    "query": "traceconv export FILE -o run.parquet writes tables for SQL engines such as DuckDB",
-    "sql": "traceconv export FILE -o run.parquet writes tables for SQL engines such as DuckDB",
+    "sql": "traceconv query FILE 'select ...'",
 }
 
 #: The signals that ask a process to end, besides the one of the keyboard.

@@ -318,6 +318,7 @@ class Trace:
         table_of: returns one of its tables, by name, as an Arrow table on one clock. It needs the alignment, about
             which nothing is known here, so the functions of the library that return the trace set it; else None.
         picture_of: returns what `show` shows; set as `table_of`.
+        answer_to: returns the answer to a question in SQL, set likewise; the last argument is folders that it may read.
     """
 
     sources: list[SourceInfo]
@@ -341,6 +342,7 @@ class Trace:
     receipt: tuple[Any, ...] = ()
     table_of: Callable[[Trace, str], Any] | None = None
     picture_of: Callable[[Trace], Any] | None = None
+    answer_to: Callable[[Trace, str, Sequence[str]], Any] | None = None
 
     def __repr__(self) -> str:
         """Return five lines: the inputs, the counts of events, the clocks, the time span and the problems."""
@@ -373,6 +375,13 @@ class Trace:
             raise UsageError(f"the trace {_NOT_OURS}", hint="traceconv.report(trace) shows its tables")
         picture: Picture = self.picture_of(self)
         return picture
+
+    def sql(self, question: str, *, allow: Sequence[str] = ()) -> Tabular:
+        """Return the answer to a question in SQL, as `traceconv.query` does."""
+        if self.answer_to is None:
+            raise UsageError(f"the trace {_NOT_OURS}", hint="traceconv.query(trace, ...) answers")
+        answer: Tabular = self.answer_to(self, question, allow)
+        return answer
 
     @property
     def host(self) -> str:

@@ -1,0 +1,293 @@
+"""`traceconv query`: the views, what is locked, errors, and forms of output."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import json
+import sys
+from pathlib import Path
+
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet
+import pytest
+
+import traceconv
+from tests import commands
+from tests.golden import ROOT, Case
+from tests.shapes import every_shape
+from traceconv.answers.frames import Frames
+from traceconv.database.question import ask
+from traceconv.database.views import VIEWS
+from traceconv.errors import UsageError
+
+KINETO = ROOT / "pytorch-kineto" / "torch-convnet-process" / "input.json"
+ONEDNN = ROOT / "onednn-verbose" / "torch-convnet-process" / "input.log"
+CUDA = ROOT / "pytorch-kineto" / "cuda-streams" / "input.json"
+
+#: A variable that no query may see.
+secret = pa.table({"x": [1]})
+
+
+@pytest.fixture(scope="module")
+def frames() -> Frames:
+    return traceconv.frames([CUDA])
+
+
+def test_the_views_have_their_columns(frames: Frames) -> None:
+    for view in VIEWS:
+        table = ask(frames, f"from {view.name}")
+        assert table.column_names == [column.name for column in view.columns]
+        assert table.num_rows == frames[view.name].to_arrow().num_rows
+
+
+@every_shape
+def test_the_views_hold_what_the_frames_hold(case: Case, tmp_path: Path) -> None:
+    frames = Frames(case.merged(case.traces(tmp_path)))
+    counts = ", ".join(f"(select count(*) from {view.name}) {view.name}" for view in VIEWS)
+    sums = "(select sum(dur) from slices) dur, (select sum(self_dur) from slices) self_dur, "
+    integers = "(select count(integer) from counters) integers, (select max(slice) from slices) last"
+    answer = ask(frames, f"select {counts}, {sums} {integers}")
+    slices = frames.slices.to_arrow().to_pandas()
+    timed = slices[~slices.no_duration]
+    known = len(timed) > 0
+    expected: dict[str, int | None] = {view.name: frames[view.name].to_arrow().num_rows for view in VIEWS}
+    expected |= {"dur": timed.duration_ns.sum() if known else None, "self_dur": timed.self_ns.sum() if known else None}
+    expected["integers"] = int(frames.trace.counters.is_integer.sum())
+    expected["last"] = len(slices) - 1 if len(slices) else None
+    assert answer.to_pylist() == [expected]
+    assert set(answer.schema.types) == {pa.int64()}
+
+
+def test_what_is_not_known_is_null(frames: Frames) -> None:
+    kernels = ask(frames, "select pid, tid, rank, parent from slices where name = 'sgemm_128x128'").to_pylist()
+    assert kernels == [{"pid": None, "tid": None, "rank": 3, "parent": None}]
+
+
+def test_args_are_there_where_they_are_asked_for(frames: Frames) -> None:
+    """Also where only whole rows are named, so that the column cannot be seen in the query."""
+    stream = "select args->>'$.stream' s from slices where name = 'sgemm_128x128'"
+    assert ask(frames, stream).to_pylist() == [{"s": "7"}]
+    for query in (
+        "select s from slices s where args is null and 1 = 0",
+        "select s from slices s limit 1",
+        "select * from slices limit 1",
+        "from slices limit 1",
+        "select columns('a.*') from slices limit 1",
+    ):
+        assert "args" in str(ask(frames, query).schema)
+    assert ask(frames, "select count(*) n from slices a natural join slices b").to_pylist()[0]["n"] > 0
+    assert "args" in ask(frames, "describe slices")["column_name"].to_pylist()
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "select count(*) n from Main.Slices",
+        'select count(*) n from "slices"',
+        "with all_of as (from slices) select count(*) n from all_of",
+        "select (select count(*) from slices) n",
+        "select count(*) n from slices where exists (from tracks where tracks.track = slices.track);",
+        "-- a comment\nselect count(*) n from slices",
+        "select count(*) n from (pivot slices on category in ('kernel') using count(*) group by slice)",
+    ],
+)
+def test_a_view_is_made_for_each_way_to_name_it(query: str, frames: Frames) -> None:
+    assert ask(frames, query)["n"].to_pylist() == [len(frames.trace.slices.ts)]
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "select * from '{folder}/a.csv'",
+        "from read_csv('{folder}/a.csv')",
+        "from read_text('{folder}/a.csv')",
+        "from read_blob('/proc/self/environ')",
+        "from read_json('{folder}/a.csv')",
+        "from read_parquet('{folder}/a.parquet')",
+        "from parquet_metadata('{folder}/a.parquet')",
+        "from sniff_csv('{folder}/a.csv')",
+        "from glob('{folder}/*')",
+        "from read_parquet('https://example.org/a.parquet')",
+        "from query('copy (select 1) to ''{folder}/new''')",
+        "copy (select 1) to '{folder}/new'",
+        "export database '{folder}/new'",
+        "import database '{folder}'",
+        "attach '{folder}/new' as other",
+        "install httpfs",
+        "load httpfs",
+        "from sqlite_scan('{folder}/a.csv', 'x')",
+        "set enable_external_access = true",
+        "reset lock_configuration",
+        "set threads = 1",
+        "pragma enable_profiling",
+        "set profiling_output = '{folder}/new'",
+        "create table a as select 1",
+        "create secret (type s3)",
+        "insert into slices values (1)",
+        "drop view slices",
+        "prepare a as select 1",
+        "call pragma_version()",
+        "select 1; select 2",
+        "",
+        "-- nothing",
+        "from secret",
+        "from pd",
+        "from frames",
+        "from arrow_scan(1, 2, 3)",
+        "select $question",
+    ],
+)
+def test_nothing_but_the_trace_can_be_reached(query: str, frames: Frames, tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("x\n1\n", encoding="utf-8")
+    pyarrow.parquet.write_table(secret, tmp_path / "a.parquet")
+    question = query.format(folder=tmp_path)
+    with pytest.raises(UsageError) as failed:
+        ask(frames, question)
+    assert "\n" not in failed.value.message
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.csv", "a.parquet"]
+
+
+def test_no_log_is_written(frames: Frames, tmp_path: Path) -> None:
+    config = f"storage = 'file', storage_config = {{'path': '{tmp_path / 'new'}'}}"
+    with contextlib.suppress(UsageError):  # DuckDB 1.4 takes it, and writes nothing
+        ask(frames, f"from enable_logging('QueryLog', {config}) join slices on true")
+    assert not list(tmp_path.iterdir())
+
+
+def test_settings_are_locked(frames: Frames) -> None:
+    settings = {
+        "enable_external_access": "false",
+        "lock_configuration": "true",
+        "autoload_known_extensions": "false",
+        "python_enable_replacements": "false",
+        "python_scan_all_frames": "false",
+        "allow_community_extensions": "false",
+    }
+    found = ask(frames, "select name, value from duckdb_settings()").to_pylist()
+    assert settings.items() <= {row["name"]: str(row["value"]).lower() for row in found}.items()
+
+
+def test_a_folder_can_be_allowed(frames: Frames, tmp_path: Path) -> None:
+    allowed, other = tmp_path / "it's here", tmp_path / "it's here too"
+    for folder in (allowed, other):
+        folder.mkdir()
+        pyarrow.parquet.write_table(secret, folder / "a.parquet")
+    query = "from read_parquet('{}/a.parquet')"
+    named = str(allowed).replace("'", "''")
+    assert ask(frames, query.format(named), [str(allowed)]).to_pylist() == [{"x": 1}]
+    for path in (str(other).replace("'", "''"), f"{named}/../it''s here too"):
+        with pytest.raises(UsageError, match="file system operations are disabled"):
+            ask(frames, query.format(path), [str(allowed)])
+    with pytest.raises(UsageError, match="allow"):
+        ask(frames, "select 1", "folder")
+
+
+@pytest.mark.parametrize(
+    ("query", "message"),
+    [
+        ("selct 1", 'SQL:1:1: syntax error at or near "selct"'),
+        ("select nme from slices", 'SQL:1:8: Referenced column "nme" not found'),
+        ("select 'é',\n  nme from slices", 'SQL:2:3: Referenced column "nme" not found'),
+        ("select 1\nfrom no_such_view", "SQL:2:6: Table with name no_such_view does not exist"),
+        ("select cast(name as int) from slices", "SQL"),
+        ("select error('as asked')", "SQL: as asked"),
+        ("select 1 a, 2 a", "several columns of the result are called 'a'"),
+        ("pivot slices on name using sum(dur)", "one query is asked at a time"),
+    ],
+)
+def test_a_wrong_query_says_where(query: str, message: str, frames: Frames) -> None:
+    with pytest.raises(UsageError) as failed:
+        ask(frames, query)
+    assert failed.value.message.startswith(message)
+    assert "\n" not in failed.value.message
+    assert "{" not in failed.value.message
+    assert failed.value.hint
+
+
+def test_a_trace_answers_for_all_packages() -> None:
+    trace = traceconv.read(KINETO)
+    query = "select name, count(*) n, sum(dur) ns from slices where category = 'cpu_op' group by name order by name"
+    answer = trace.sql(query)
+    arrow, pandas, polars = answer.to_arrow(), answer.to_pandas(), answer.to_polars()
+    assert isinstance(pandas, pd.DataFrame)
+    assert isinstance(polars, pl.DataFrame)
+    assert repr(answer) == "<Frame query>"
+    assert arrow["ns"].to_pylist() == pandas.ns.tolist() == polars["ns"].to_list()
+    assert arrow.equals(traceconv.query([KINETO], query).to_arrow())
+    merged = traceconv.query([KINETO, ONEDNN], "select count(distinct input) n from slices")
+    assert merged.to_arrow()["n"].to_pylist() == [2]
+    with pytest.raises(UsageError, match="was not returned by"):
+        trace.with_tables(answer_to=None).sql("select 1")
+
+
+def test_forms_of_output(tmp_path: Path) -> None:
+    query = "select name, dur, [1, dur] pair, dur / 2 half, null nothing from slices order by ts limit 2"
+    result = commands.run("query", CUDA, query)
+    assert result.returncode == 0
+    lines = result.stdout.splitlines()
+    assert lines[1].split() == ["name", "dur", "pair", "half", "nothing"]
+    as_json = commands.run("query", CUDA, query, "--json").stdout
+    rows = json.loads(as_json)["query"]
+    assert len(lines) == 2 + len(rows)
+    assert list(rows[0]) == ["name", "dur", "pair", "half", "nothing"]
+    assert commands.run("query", CUDA, query, "--format", "csv").stdout.count("\n") == 3
+    assert "| name | dur |" in commands.run("query", CUDA, query, "--format", "markdown").stdout
+    for ending in ("txt", "csv", "json", "parquet", "md"):
+        path = tmp_path / f"answer.{ending}"
+        written = commands.run("query", CUDA, query, "-o", path)
+        assert written.stderr.endswith(f"wrote {path}: 2 rows\n")
+        again = commands.run("query", CUDA, query, "-o", path)
+        assert again.returncode == 2
+        assert "exists" in again.stderr
+    assert (tmp_path / "answer.json").read_text(encoding="utf-8") == as_json
+    table = pyarrow.parquet.read_table(tmp_path / "answer.parquet")
+    assert table["dur"].to_pylist() == [row["dur"] for row in rows]
+
+
+def test_a_failed_query_leaves_no_file(tmp_path: Path) -> None:
+    path = tmp_path / "answer.csv"
+    result = commands.run("query", CUDA, "select error(name) from slices", "-o", path)
+    assert result.returncode == 2
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((CUDA, "select 1", "-o", "a.xlsx"), "no format has the ending .xlsx"),
+        ((CUDA, "select 1", "--json", "--format", "csv"), "contradict"),
+        ((CUDA, KINETO), "the last argument is the question, in SQL"),
+        ((CUDA, "selct 1"), "SQL:1:1: syntax error"),
+        (("absent.json", "selct 1"), "SQL:1:1: syntax error"),
+        (("absent.json", "select 1"), "absent.json"),
+        ((CUDA, "select 1", "--allow", "absent"), "absent"),
+        ((CUDA,), "Missing argument"),
+    ],
+)
+def test_wrong_calls(arguments: tuple[object, ...], message: str) -> None:
+    result = commands.run("query", *arguments)
+    assert result.returncode in (1, 2)
+    assert message in result.stderr
+    assert not result.stdout
+
+
+def test_the_views_are_listed() -> None:
+    result = commands.run("query", "--list")
+    assert result.returncode == 0
+    found = [tuple(line.split()[:2]) for line in result.stdout.splitlines()[2:]]
+    assert found == [(view.name, column.name) for view in VIEWS for column in view.columns]
+
+
+@pytest.mark.parametrize("module", ["duckdb", "pyarrow"])
+def test_without_the_packages_the_hint_says_how_to_install_them(module: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, module, None)
+    result = commands.run("query", CUDA, "select 1")
+    assert result.returncode == 2
+    assert result.stderr.splitlines() == [
+        f"error: {module} is not installed",
+        "hint: pip install 'traceconv[sql]'",
+    ]
+    importlib.import_module("traceconv.database.question")

@@ -1,0 +1,190 @@
+"""Answer a question in SQL about a trace: DuckDB over views of its tables, locked against everything else."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import numpy as np
+
+from traceconv.answers.frames import Frames
+from traceconv.database.views import VIEWS, View
+from traceconv.errors import TraceconvError, UsageError, refuse_single_texts
+from traceconv.model.trace import needed
+
+if TYPE_CHECKING:
+    import pyarrow
+
+#: No Python variables, no extensions, no files for what does not fit into memory.
+_SETTINGS = {
+    "python_enable_replacements": "false",
+    "python_scan_all_frames": "false",
+    "autoinstall_known_extensions": "false",
+    "autoload_known_extensions": "false",
+    "allow_community_extensions": "false",
+    "allow_unsigned_extensions": "false",
+    "temp_directory": "",
+}
+_ONE = "one query is asked at a time: SELECT, WITH, FROM, VALUES, DESCRIBE or SUMMARIZE"
+_HINT = "traceconv query --list prints the views and their columns"
+#: The columns that are built only for queries that may need them, since that takes long.
+_LARGE = "args"
+
+
+class _Problem(msgspec.Struct):
+    """An error as DuckDB describes it; `position` counts bytes of the query."""
+
+    exception_message: str = ""
+    error_message: str = ""
+    position: str = ""
+
+
+class _Names(msgspec.Struct, frozen=True):
+    """The names in a query.
+
+    Attributes:
+        tables: the tables, in lower case.
+        whole: whether it may take whole rows.
+    """
+
+    tables: frozenset[str]
+    whole: bool
+
+
+def ask(frames: Frames, query: str, allow: Sequence[str] = ()) -> pyarrow.Table:
+    """Return the answer to a question in SQL.
+
+    Args:
+        frames: the tables of the trace.
+        query: one SELECT over the views.
+        allow: folders whose files the query may read.
+
+    Raises:
+        UsageError: DuckDB or pyarrow is not installed, the query is wrong or asks for what is locked, or columns of
+            the result have one name.
+    """
+    refuse_single_texts(allow=allow)
+    needed("pyarrow", "sql")
+    duckdb = needed("duckdb", "sql")
+    try:
+        with duckdb.connect(":memory:", config=_SETTINGS) as connection:
+            connection.execute("set errors_as_json = true")
+            names = _names_in(connection, query)
+            for view in VIEWS:
+                if view.name in names.tables:
+                    _add(connection, frames, view, whole=names.whole)
+            _lock(connection, allow)
+            return _checked(_run(duckdb, connection, query))
+    except duckdb.Error as error:
+        raise _wrong(query, _problem(str(error))) from None
+
+
+def check(query: str) -> None:
+    """Raise the errors of `ask` that are known before inputs are read: it does not know DuckDB, or no SELECT."""
+    duckdb = needed("duckdb", "sql")
+    with duckdb.connect(":memory:", config=_SETTINGS) as connection:
+        _names_in(connection, query)
+
+
+def _names_in(connection: Any, query: str) -> _Names:
+    """Return the names in a query. Raises UsageError unless it is one SELECT, by the parser of DuckDB."""
+    ((text,),) = connection.execute("select json_serialize_sql(?::varchar)", [query]).fetchall()
+    tree = msgspec.json.decode(text)
+    if tree["error"] and not tree.get("position"):
+        raise UsageError(_ONE, hint=_HINT)
+    if tree["error"]:
+        raise _wrong(query, msgspec.convert(tree, _Problem))
+    if len(tree["statements"]) != 1:
+        raise UsageError(_ONE, hint=_HINT)
+    tables, aliases, values = set[str](), set[str](), set[str]()
+    is_star = False
+    for node in _nodes(tree):
+        if node.get("type") == "BASE_TABLE":
+            tables.add(node["table_name"].casefold())
+        if node.get("class") == "COLUMN_REF":
+            values.add(node["column_names"][-1].casefold())
+        is_star = is_star or node.get("class") == "STAR"
+        aliases.add(str(node.get("alias", "")).casefold())
+    # A table as a value is its rows; a natural join compares all columns.
+    whole = is_star or bool(values & (tables | aliases)) or _names_it(query)
+    return _Names(frozenset(tables), whole)
+
+
+def _names_it(query: str) -> bool:
+    return bool(re.search(rf"\b(?:{_LARGE}|natural)\b", query, re.IGNORECASE))
+
+
+def _nodes(tree: Any) -> Iterator[dict[str, Any]]:
+    """Yield each object in a document of JSON."""
+    left = [tree]
+    while left:
+        node = left.pop()
+        if isinstance(node, dict):
+            yield node
+            left += node.values()
+        elif isinstance(node, list):
+            left += node
+
+
+def _add(connection: Any, frames: Frames, view: View, *, whole: bool) -> None:
+    """Make a view of a table, which is shared with DuckDB."""
+    left_out = () if whole else (_LARGE,)
+    frame, table = f"frame {view.name}", frames.part(view.name, left_out)
+    rows = needed("pyarrow", "sql").array(np.arange(table.num_rows))
+    connection.register(frame, table.append_column("row", rows))
+    connection.execute(view.statement(frame, left_out))
+
+
+def _run(duckdb: Any, connection: Any, query: str) -> pyarrow.Table:
+    try:
+        return connection.sql(query).to_arrow_table()
+    except duckdb.Error:
+        connection.execute(query)  # whose errors say where in the query they are
+        raise
+
+
+def _lock(connection: Any, allow: Sequence[str]) -> None:
+    folders = ", ".join("'" + os.path.abspath(folder).replace("'", "''") + "/'" for folder in allow)
+    connection.execute(f"set allowed_directories = [{folders}]")
+    connection.execute("set enable_external_access = false")
+    connection.execute("set lock_configuration = true")
+
+
+def _checked(table: pyarrow.Table) -> pyarrow.Table:
+    """Return the result with integers of 64 bits where they fit: sums have 128. UsageError: columns have one name."""
+    pa = needed("pyarrow", "sql")
+    twice = next((name for name in table.column_names if table.column_names.count(name) > 1), None)
+    if twice is not None:
+        raise UsageError(f"several columns of the result are called {twice!r}", hint=f"{twice} AS another_name")
+    columns = [_narrow(pa, column) for column in table.columns]
+    return pa.table(columns, names=table.column_names)
+
+
+def _narrow(pa: Any, column: Any) -> Any:
+    if not pa.types.is_decimal(column.type) or column.type.scale:
+        return column
+    try:
+        return column.cast(pa.int64())
+    except pa.ArrowInvalid:
+        return column
+
+
+def _problem(text: str) -> _Problem:
+    """Return the description of an error: JSON, perhaps behind the name of its class."""
+    try:
+        return msgspec.json.decode(text[text.find("{") :], type=_Problem)
+    except msgspec.MsgspecError:
+        return _Problem(text)
+
+
+def _wrong(query: str, problem: _Problem) -> TraceconvError:
+    """Return an error that says where in the query it is."""
+    message = " ".join((problem.exception_message or problem.error_message).split())
+    if not problem.position.isdigit():
+        return UsageError(message, at="SQL", hint=_HINT)
+    before = query.encode("utf-8", "replace")[: int(problem.position)].decode("utf-8", "ignore")
+    line, column = before.count("\n") + 1, len(before) - (before.rfind("\n") + 1) + 1
+    return UsageError(message, at=f"SQL:{line}:{column}", hint=_HINT)

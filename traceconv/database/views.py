@@ -1,0 +1,222 @@
+"""The views that a query sees: the tables of `traceconv.frames`, with NULL for what is not known.
+
+`docs/sql.md` lists them. Columns are only appended; a changed meaning needs a new name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from msgspec import Struct
+
+from traceconv.answers.section import Column, Section, Unit
+
+
+class ViewColumn(Struct, frozen=True):
+    """A column of a view.
+
+    Attributes:
+        name: its name.
+        about: what it holds, for people.
+        unit: the unit of its numbers; "" for texts and numbers of rows.
+        expression: its value, over the columns of the frame; "" for the column of this name.
+        needs: the column of the frame that the expression needs, if it may be left out.
+    """
+
+    name: str
+    about: str
+    unit: str = ""
+    expression: str = ""
+    needs: str = ""
+
+
+class View(Struct, frozen=True):
+    """A view over the frame of its name."""
+
+    name: str
+    about: str
+    columns: tuple[ViewColumn, ...]
+
+    def statement(self, frame: str, left_out: Collection[str]) -> str:
+        """Return the SQL that makes the view.
+
+        Args:
+            frame: the name of the registered frame.
+            left_out: the columns that it lacks.
+        """
+        shown = [column for column in self.columns if column.needs not in left_out or not column.needs]
+        columns = ", ".join(f'{column.expression or _quoted(column.name)} as "{column.name}"' for column in shown)
+        return f'create view "{self.name}" as select {columns} from "{frame}"'
+
+
+def _quoted(name: str) -> str:
+    return f'"{name}"'
+
+
+def _known(name: str, about: str, unit: str = "", expression: str = "") -> ViewColumn:
+    """Return a column of integers that is NULL where frames have -1."""
+    return ViewColumn(name, about, unit, f'nullif("{expression or name}", -1)')
+
+
+_TS = ViewColumn("ts", "start, from the first event of the trace", "ns", "start_ns")
+_RANK = _known("rank", "rank of the input")
+_INPUT = ViewColumn("input", "file")
+_PLACE = (
+    ViewColumn("track", "row in `tracks`"),
+    ViewColumn("process", "name of the process"),
+    ViewColumn("thread", "name of the thread"),
+    _known("pid", "number of the process"),
+    _known("tid", "number of the thread"),
+    _RANK,
+)
+_TRACK_NAME = ViewColumn("track_name", "name of the track")
+_NAMED = (ViewColumn("name", "name"), ViewColumn("category", "category, as the format has it"))
+_ARGS = ViewColumn("args", "args of the event: `args->>'$.stream'`", "JSON", needs="args")
+_ORIGIN = ViewColumn("origin", "number of the event, line or row in the input")
+_DURATION = "case when not no_duration then duration_ns end"
+_SELF = "case when not no_duration then self_ns end"
+
+VIEWS = (
+    View(
+        "slices",
+        "what ran, and when",
+        (
+            _TS,
+            ViewColumn("dur", "duration", "ns", _DURATION),
+            *_NAMED,
+            *_PLACE,
+            ViewColumn("depth", "number of slices around it"),
+            ViewColumn("self_dur", "duration without the slices directly inside", "ns", _SELF),
+            _ARGS,
+            _INPUT,
+            ViewColumn("slice", "its number, from 0, which `parent` and `from_slice` name", "", "row"),
+            _known("parent", "row of the slice around it"),
+            _TRACK_NAME,
+            ViewColumn("synthetic", "whether only the duration is real", "yes/no"),
+            _ORIGIN,
+        ),
+    ),
+    View("instants", "what happened at a time", (_TS, *_NAMED, *_PLACE, _ARGS, _INPUT, _TRACK_NAME, _ORIGIN)),
+    View(
+        "counters",
+        "values that hold until the next one of their track",
+        (
+            _TS,
+            ViewColumn("value", "nearest double", "`unit`"),
+            ViewColumn(
+                "integer", "exact value, if it is an integer", "`unit`", "case when is_integer then integer end"
+            ),
+            ViewColumn("name", "name of the counter", "", "track_name"),
+            ViewColumn("unit", "unit of the values"),
+            *_PLACE,
+            _INPUT,
+            _ORIGIN,
+        ),
+    ),
+    View(
+        "flows",
+        "from a slice to one that it caused",
+        (
+            ViewColumn("from_slice", "row of the slice"),
+            ViewColumn("to_slice", "row of the slice that it caused"),
+            *_NAMED,
+            _ORIGIN,
+        ),
+    ),
+    View(
+        "samples",
+        "call stacks at times",
+        (
+            _TS,
+            ViewColumn("name", "sampled event"),
+            ViewColumn("weight", "events that the sample stands for"),
+            _known("cpu", "number of the CPU"),
+            ViewColumn("stack", "frames, outermost first, joined by `;`"),
+            *_PLACE,
+            _INPUT,
+            _TRACK_NAME,
+            _ORIGIN,
+        ),
+    ),
+    View(
+        "logs",
+        "log entries",
+        (
+            _TS,
+            ViewColumn("level", "verbose to fatal"),
+            ViewColumn("text", "the entry"),
+            ViewColumn("source", "place in the program"),
+            *_PLACE,
+            _ARGS,
+            _INPUT,
+            _TRACK_NAME,
+            _ORIGIN,
+        ),
+    ),
+    View(
+        "tracks",
+        "rows of a viewer; lanes count as their track",
+        (
+            ViewColumn("track", "number"),
+            _known("parent", "track above it"),
+            ViewColumn("kind", "process, thread, counter or other"),
+            ViewColumn("name", "name"),
+            *_PLACE[1:],
+            _INPUT,
+            ViewColumn("unit", "unit of a counter"),
+            ViewColumn("description", "description"),
+            ViewColumn("clock", "number in `clocks`"),
+        ),
+    ),
+    View(
+        "clocks",
+        "clocks of the trace",
+        (
+            ViewColumn("clock", "number"),
+            ViewColumn("name", "name"),
+            ViewColumn("machine", "machine"),
+            ViewColumn("resolution_ns", "resolution", "ns"),
+            ViewColumn("synthetic", "whether times are made up", "yes/no"),
+        ),
+    ),
+    View(
+        "recordings",
+        "the inputs, and how their clocks were placed",
+        (
+            _INPUT,
+            ViewColumn("format", "format"),
+            ViewColumn("host", "host"),
+            _RANK,
+            _known("world_size", "number of ranks of the job"),
+            ViewColumn("clock", "clock of its times"),
+            ViewColumn("method", "what placed it"),
+            ViewColumn("verdict", "how certain that is"),
+            ViewColumn("offset_ns", "added to its times", "ns"),
+            _known("bound_ns", "how wrong its times may be", "ns"),
+            ViewColumn("unit", "what is counted below"),
+            ViewColumn("read", "events of the input", "`unit`"),
+            ViewColumn("written", "events in the trace", "`unit`"),
+            ViewColumn("merged", "events that became part of others", "`unit`"),
+            ViewColumn("kept", "events kept as metadata", "`unit`"),
+            ViewColumn("skipped", "events left out", "`unit`"),
+        ),
+    ),
+    View(
+        "problems",
+        "what was lost, repaired, absent or left out in reading",
+        (
+            _INPUT,
+            ViewColumn("code", "code"),
+            ViewColumn("kind", "kind"),
+            ViewColumn("count", "events"),
+            ViewColumn("message", "message"),
+        ),
+    ),
+)
+
+
+def listed() -> Section:
+    """Return the views, with a row for each column."""
+    columns = tuple(Column(name, name, Unit.TEXT) for name in ("view", "column", "unit", "content"))
+    rows = [(view.name, column.name, column.unit, column.about) for view in VIEWS for column in view.columns]
+    return Section("views", columns, list[tuple[str | int | float | None, ...]](rows))
