@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 import traceconv
 from tests.answers.test_sections import Events, event, kineto
 from tests.golden import ROOT
+from traceconv.answers.device_time import NOTHING_RAN, device
 from traceconv.answers.operations import operations, waits
 from traceconv.answers.section import Window
 from traceconv.answers.slice_tables import SliceTable
@@ -117,11 +118,14 @@ def cause(at: int, first: int, work: list[Any]) -> str:
     return "dispatch_ns" if end - called <= LIMIT else "device_wait_ns"
 
 
+WAITING = "cudaDeviceSynchronize"
+#: What another thread runs: the name, the length before, and the length.
+OTHER = st.tuples(st.sampled_from(["gloo:all_reduce", "gloo:barrier", "c"]), st.integers(0, 20), st.integers(0, 30))
 #: The name, the length before, the length, and what runs inside.
 SLICES = st.recursive(
     st.just([]),
     lambda inner: st.lists(
-        st.tuples(st.sampled_from(["a", "b", "cudaDeviceSynchronize"]), st.integers(0, 5), st.integers(0, 9), inner),
+        st.tuples(st.sampled_from(["a", "b", "c10d::send", WAITING]), st.integers(0, 5), st.integers(0, 9), inner),
         max_size=3,
     ),
     max_leaves=6,
@@ -142,20 +146,43 @@ def drawn(tree: list[Any], at: int, end: int, events: Events, owner: list[str]) 
 
 
 @settings(max_examples=60)
-@given(st.lists(st.tuples(st.integers(0, 3), st.integers(1, 30), SLICES), min_size=LEAST_STEPS, max_size=5))
+@given(
+    st.lists(st.tuples(st.integers(0, 3), st.integers(1, 30), SLICES), min_size=LEAST_STEPS, max_size=5),
+    st.lists(OTHER, max_size=5),
+)
 def test_steps_without_a_device_are_those_of_a_raster(
-    tmp_path_factory: pytest.TempPathFactory, chosen: list[tuple[int, int, list[Any]]]
+    tmp_path_factory: pytest.TempPathFactory,
+    chosen: list[tuple[int, int, list[Any]]],
+    others: list[tuple[str, int, int]],
 ) -> None:
+    """Another thread communicates beside them, which counts where their own runs no operation."""
     events, spans = steps_in_row([(gap, length) for gap, length, _ in chosen])
-    owner = [""] * (spans[-1][1] + 1)
+    owner, other = [""] * (spans[-1][1] + 300), [""] * (spans[-1][1] + 300)
     for (start, end), (_, _, tree) in zip(spans, chosen, strict=True):
-        drawn(tree, start, end, events, owner)
+        drawn([("a", 0, 1, []), *tree] if start == spans[0][0] else tree, start, end, events, owner)
+    communicates = [False] * len(owner)
+    at = 0
+    for name, gap, length in others:
+        events.append(at_ns(name, at + gap, length, tid=2, cat="user_annotation"))
+        other[at + gap : at + gap + length] = [name] * length
+        at += gap + length
+    for one in events:
+        if one["name"].startswith(("c10d", "gloo")):
+            first = round(one["ts"] * 1000) - BEGIN
+            communicates[first : first + round(one["dur"] * 1000)] = [True] * round(one["dur"] * 1000)
     table = kineto(tmp_path_factory.mktemp("steps") / "a.json", events)
-    times = [Counter(owner[start:end]) for start, end in spans]
-    for row, (start, end), ran in zip(step_parts(table, LIMIT).records(), spans, times, strict=True):
-        wait = ran["cudaDeviceSynchronize"]
-        expected = end - start - wait - ran[""], wait, ran[""]
-        assert (row["host_ns"], row["wait_ns"], row["untraced_ns"]) == expected
+    times = []
+    for row, (start, end) in zip(step_parts(table, LIMIT).records(), spans, strict=True):
+        ran, parts = Counter[str](), Counter[str]()
+        for at in range(start, end):
+            name = owner[at]
+            is_operation = name in ("a", "b")
+            part = "host" if is_operation else "exposed_comm" if communicates[at] else "wait" if name else "untraced"
+            parts[f"{part}_ns"] += 1
+            ran[name or (other[at] if other[at].startswith("gloo") else "")] += 1
+        times.append(ran)
+        keys = ("host_ns", "exposed_comm_ns", "wait_ns", "untraced_ns")
+        assert {key: row[key] for key in keys} == {key: parts[key] for key in keys}
         assert row["compute_ns"] is row["idle_ns"] is None
     lengths = [end - start for start, end in spans]
     middle = sorted(range(len(spans)), key=lambda number: (lengths[number], number))[(len(spans) - 1) // 2]
@@ -173,6 +200,34 @@ def test_steps_without_a_device_are_those_of_a_raster(
         assert sum(row["difference_ns"] for row in rows) == lengths[at] - lengths[middle]
     assert not any(row["name"].startswith(("cudaDevice", "Profiler")) for row in operations(table).records())
     assert {row["name"] for row in waits(table).records()} <= {"cudaDeviceSynchronize"}
+
+
+@settings(max_examples=40)
+@given(STEPS, SLICES, SLICES)
+def test_shares_of_steps_are_those_of_a_raster(
+    tmp_path_factory: pytest.TempPathFactory, chosen: list[tuple[int, int]], first: list[Any], second: list[Any]
+) -> None:
+    """Two threads run the same names, also beside the steps; an instant at which both run one counts once."""
+    steps, spans = steps_in_row(chosen)
+    end = spans[-1][1]
+    threads: list[Events] = [[], []]
+    for events, tree in zip(threads, (first, second), strict=True):
+        drawn([("a", 0, 1, []), *tree], 0, end, events, [""] * end)
+    events = [one | {"tid": 2 + number} for number, of_thread in enumerate(threads) for one in of_thread]
+    table = kineto(tmp_path_factory.mktemp("steps") / "a.json", [*steps, *events])
+    in_steps = "".join("-x"[any(begin <= at < stop for begin, stop in spans)] for at in range(end))
+
+    def running(of_thread: Events, at: int) -> str:
+        """What a thread runs innermost, if this lies inside of steps."""
+        times = [(round(one["ts"] * 1000) - BEGIN, round(one["dur"] * 1000), one["name"]) for one in of_thread]
+        inner = [(begin, length, name) for begin, length, name in times if begin <= at < begin + length]
+        return inner[-1][2] if inner and "-" not in in_steps[inner[-1][0] : sum(inner[-1][:2])] else ""
+
+    ran = Counter(name for at in range(end) for name in {running(of_thread, at) for of_thread in threads})
+    rows = operations(table).records()
+    assert rows
+    for row in rows:
+        assert row["step_share"] == ran[row["name"]] / in_steps.count("x")
 
 
 def test_a_track_without_slices_in_steps_is_parted_by_its_process(tmp_path: Any) -> None:
@@ -340,3 +395,21 @@ def test_the_host_is_late_in_the_steps_of_its_own_input_only(tmp_path: Any) -> N
         of_steps = sum(row["host_late_ns"] or 0 for row in tables["step_parts"])
         assert of_steps == sum(row["steps_ns"] for row in tables["host_late"]) == (1300 - 1100) + (3200 - 3000)
         assert sum(row["time_ns"] for row in tables["host_late"]) == (1300 - 1100) + (3200 - 2000)
+
+
+@pytest.mark.parametrize("begin", [1000, 2000])
+def test_what_a_host_ran_before_the_first_work_of_a_step(begin: int, tmp_path: Any) -> None:
+    """A step that begins with its first work has no such gap, as the window of the device has none."""
+    launch = at_ns("cudaLaunchKernel", 1990, 5, cat="cuda_runtime", args={"correlation": 1})
+    args = {"device": 0, "stream": 7, "correlation": 1}
+    events = [
+        at_ns("ProfilerStep#1", begin, 3000 - begin, cat="user_annotation"),
+        at_ns("preprocess", 1100, 600),
+        launch,
+        at_ns("gemm", 2000, 500, cat="kernel", pid=0, tid=7, args=args),
+    ]
+    found = {section.name: section.records() for section in device(kineto(tmp_path / "a.json", events), LIMIT)}
+    (whole,) = found["device"]
+    late = {row["name"]: (row["time_ns"], row["steps_ns"], row["gaps"]) for row in found.get("host_late", [])}
+    assert whole["host_late_ns"] == 0
+    assert late == ({"preprocess": (0, 600, 0), NOTHING_RAN: (0, 390, 0)} if begin == 1000 else {})

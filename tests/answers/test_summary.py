@@ -204,6 +204,23 @@ def test_time_of_steps_without_an_operation(length: float, said: bool, tmp_path:
         )
 
 
+@pytest.mark.parametrize(("length", "said"), [(30, True), (29.999, False)])
+def test_communication_beside_the_thread_of_steps(length: float, said: bool, tmp_path: Path) -> None:
+    """The thread of the steps runs an operation for 50 of 100 µs, and then waits for what another thread exchanges."""
+    events = [event("ProfilerStep#1", 1000, 100, cat="user_annotation"), event("conv", 1000, 50)]
+    gloo = event("gloo:all_reduce", 1050, length, tid=2, cat="user_annotation")
+    found, _ = summary_of(tmp_path, [*events, gloo])
+    assert ("communication" in found) is said
+    assert "not_recorded" not in found
+    if said:
+        assert found["communication"]["numbers"] == {"span_ns": 100_000, "exposed_comm_ns": 30_000}
+        assert found["communication"]["text"] == (
+            "Communication took 30.0 % of 100 µs (1 step), while the steps ran no other operation: 30 µs."
+        )
+    found, _ = summary_of(tmp_path, [*events, gloo | {"pid": 9}])
+    assert "communication" not in found, "another process is none of the step"
+
+
 def test_samples_and_counts_alone() -> None:
     def found_in(*paths: str) -> dict[str, Any]:
         return {row["id"]: row for row in traceconv.report([ROOT / path for path in paths])[0].records()}

@@ -274,6 +274,20 @@ def _latest(
     return starts, np.where(is_right, right, left)
 
 
+def run_parts(ran: Timelines, line: I64, starts: I64, ends: I64) -> tuple[I64, Rows, I64]:
+    """Return the parts of intervals by what ran in them: the number of the interval, the slice, and the length, ns."""
+    some, none = np.flatnonzero(line != NONE), np.flatnonzero(line == NONE)
+    low, high = (ran.locate(line[some], at[some]) for at in (starts, ends - 1))
+    which, segment = expanded(low, high + 1)
+    gap = some[which]
+    length = np.minimum(ran.ends[segment], ends[gap]) - np.maximum(ran.starts[segment], starts[gap])
+    return (
+        np.append(gap, none),
+        np.append(ran.rows[segment], np.full(len(none), NONE)),
+        np.append(length, (ends - starts)[none]),
+    )
+
+
 def _within(times: I64, intervals: Sequence[tuple[I64, I64]]) -> tuple[I64, I64]:
     """Return all pairs of a sorted time and a set of intervals that contains it, by their numbers."""
     numbers = [expanded(np.searchsorted(times, starts), np.searchsorted(times, ends))[1] for starts, ends in intervals]

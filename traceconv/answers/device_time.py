@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
 
-from traceconv.answers.attribution import NONE, Timelines, expanded, grouped, timelines
-from traceconv.answers.device_work import Device, Work, devices, first_above, work
+from traceconv.answers.attribution import NONE, grouped, run_parts, timelines
+from traceconv.answers.device_work import Device, Work, devices, first_above, sums_by, work
 from traceconv.answers.section import Activity, Cell, Column, Section, Unit
 from traceconv.answers.slice_tables import (
     NOTHING,
@@ -83,13 +83,13 @@ def device(table: SliceTable, dispatch_limit: int = DISPATCH_LIMIT) -> list[Sect
         section.notes += found.untimed or ([] if section.notes else ["no work of a device is recorded"])
         return [section]
     start, end = _window(table, found.rows)
-    idle: list[tuple[Device, Gaps, int]] = []
+    idle: list[tuple[Device, int]] = []
     of_queues: list[tuple[Cell, ...]] = []
     busy_ns, idle_ns = section.place("busy_ns"), section.place("idle_ns")
     for device in devices(table):
-        row, gaps_of_device = _row(table, found, device.work, (device.title, None, device.source), dispatch_limit)
+        row = _row(table, found, device.work, (device.title, None, device.source), dispatch_limit)
         section.rows.append(row)
-        idle.append((device, gaps_of_device, int(row[idle_ns] or 0)))
+        idle.append((device, int(row[idle_ns] or 0)))
         if end > start:
             busy = shares(table.busy(found.rows[device.work]), start, end, _PLOTTED)
             section.over_time.append(Activity(device.title, start - table.start, end - start, busy))
@@ -97,7 +97,7 @@ def device(table: SliceTable, dispatch_limit: int = DISPATCH_LIMIT) -> list[Sect
         for track, numbers in device.queues.items() if len(device.queues) > 1 else ():
             path = table.path(track)
             queue = path.removeprefix(device.path).removeprefix(" / ").removeprefix(JOINT) or path
-            rows.append(_row(table, found, numbers, (device.title, queue, device.source), dispatch_limit)[0])
+            rows.append(_row(table, found, numbers, (device.title, queue, device.source), dispatch_limit))
         of_queues += sorted(rows, key=lambda row: -int(row[busy_ns] or 0))
     section.rows += of_queues
     shown = "that of --between" if table.window else "from the first work of the device or queue to its last"
@@ -120,7 +120,7 @@ def device(table: SliceTable, dispatch_limit: int = DISPATCH_LIMIT) -> list[Sect
             f"kernels and copies that start before their launch: {np.sum(latency < 0)}; "
             f"the clocks of host and device differ by {format_short(int(-np.min(latency)))} or more"
         )
-    late = host_late(table, idle)
+    late = host_late(table, idle, dispatch_limit)
     return [section, late] if late.rows else [section]
 
 
@@ -140,8 +140,8 @@ def _latency(table: SliceTable, found: Work, numbers: Rows) -> I64:
 
 def _row(
     table: SliceTable, found: Work, numbers: Rows, names: tuple[str, str | None, str], dispatch_limit: int
-) -> tuple[tuple[Cell, ...], Gaps]:
-    """Return the row of some of the work, numbers in ns, shares as fractions, and its gaps."""
+) -> tuple[Cell, ...]:
+    """Return the row of some of the work, numbers in ns, shares as fractions."""
     slices = table.trace.slices
     rows = found.rows[numbers]
     start, end = _window(table, rows)
@@ -166,7 +166,7 @@ def _row(
     )
     device_name, queue, source = names
     exposes = queue is None
-    row = (
+    return (
         device_name,
         queue or "",
         end - start,
@@ -187,7 +187,6 @@ def _row(
         int(np.sum(latency < 0)) if known else None,
         source,
     )
-    return row, causes
 
 
 def longest_of(idle: Intervals, start: int) -> tuple[int, int | None]:
@@ -282,64 +281,78 @@ def gaps_of(
     return Gaps(starts, late_until, called_until, ends, known, idle.ends - called <= dispatch_limit, call)
 
 
-def host_late(table: SliceTable, idle_devices: Sequence[tuple[Device, Gaps, int]]) -> Section:
+def host_late(table: SliceTable, idle_of: Sequence[tuple[Device, int]], dispatch_limit: int) -> Section:
     """Return what the threads that launch work ran while they were late, a row for each device, thread and name.
 
     Args:
         table: the slices.
-        idle_devices: each with its gaps and its idle time, ns.
+        idle_of: the devices, each with its idle time in its window, ns.
+        dispatch_limit: how long after its launch call work may start and count as picked up at once, ns.
     """
     section = Section("host_late", _HOST_LATE)
-    slices, thread_of = table.trace.slices, table.row_of_track
+    slices, thread_of, found = table.trace.slices, table.row_of_track, work(table)
+    steps = _steps_by_input(table)
+    waits_of = [
+        _gaps_and_steps(table, device, steps.get(device.source, NOTHING), dispatch_limit) for device, _ in idle_of
+    ]
     launching, running = np.zeros((2, len(table.trace.tracks)), bool)
-    for _, waits, _ in idle_devices:
+    for waits in waits_of:
         launching[thread_of[slices.track[waits.call[waits.known]]]] = True
     lasting = (slices.dur > 0) & table.timed
     lasting[is_step(table) | is_span(table)] = False  # a step alone says nothing about what ran in it
     lasting &= launching[thread_of[slices.track]]
     busy = table.recorded[lasting[table.recorded]]
-    # Timelines take much memory.
-    busy = busy[_meets(slices.ts[busy], table.ends(busy), [waits for _, waits, _ in idle_devices])]
+    busy = busy[_meets(slices.ts[busy], table.ends(busy), waits_of)]  # timelines take much memory
     running[thread_of[slices.track[busy]]] = True
     of_thread = np.where(running, np.cumsum(running) - 1, NONE)
     ran = timelines(slices, busy, of_thread[thread_of])
     names = [*table.trace.strings, NOTHING_RAN]
     loads = np.append(first_above(table, np.arange(len(slices.ts)), table.naming(INPUT_DATA)) != NONE, False)
-    steps = _steps_by_input(table)
-    for device, waits, idle in idle_devices:
+    for (device, idle), waits in zip(idle_of, waits_of, strict=True):
         late = waits.known & (waits.late > waits.starts)
         starts, ends, thread = waits.starts[late], waits.late[late], thread_of[slices.track[waits.call[late]]]
-        gap, row, length = run_parts(ran, of_thread[thread], starts, ends)
-        name = np.where(row == NONE, len(names) - 1, slices.name[row])
-        groups, group = np.unique(thread[gap] * len(names) + name, return_inverse=True)
-        time, loading = np.zeros((2, len(groups)), np.int64)
-        np.add.at(time, group, length)
-        np.add.at(loading, group, np.where(loads[row], length, 0))
-        in_steps, loading_in_steps = np.zeros((2, len(groups)), np.int64)
-        inside = intersect(Intervals(starts, ends), steps.get(device.source, NOTHING))
-        gap_of = np.searchsorted(starts, inside.starts, "right") - 1
-        part, row, length = run_parts(ran, of_thread[thread[gap_of]], inside.starts, inside.ends)
-        name = np.where(row == NONE, len(names) - 1, slices.name[row])
-        of_part = np.searchsorted(groups, thread[gap_of[part]] * len(names) + name)
-        np.add.at(in_steps, of_part, length)
-        np.add.at(loading_in_steps, of_part, np.where(loads[row], length, 0))
-        in_gaps = np.bincount(distinct_values(group * len(starts) + gap) // max(len(starts), 1), minlength=len(groups))
-        for at in range(len(groups)):
-            track, text = divmod(int(groups[at]), len(names))
-            amount = int(time[at])
-            of_steps = int(in_steps[at]), int(loading_in_steps[at])
-            counts = amount, amount / idle, int(in_gaps[at]), int(loading[at]), *of_steps
+        window = Intervals(*(np.array([edge]) for edge in _window(table, found.rows[device.work])))
+        parts = []
+        for times in (window, steps.get(device.source, NOTHING)):
+            inside = intersect(Intervals(starts, ends), times)
+            gap_of = np.searchsorted(starts, inside.starts, "right") - 1
+            part, row, length = run_parts(ran, of_thread[thread[gap_of]], inside.starts, inside.ends)
+            name = np.where(row == NONE, len(names) - 1, slices.name[row])
+            parts.append(
+                (thread[gap_of[part]] * len(names) + name, gap_of[part], np.where(loads[row], length, 0), length)
+            )
+        groups = np.unique(np.concatenate([codes for codes, *_ in parts]))
+        (of_window, gap, *_), _ = parts
+        gaps_in = distinct_values(np.searchsorted(groups, of_window) * len(starts) + gap) // max(len(starts), 1)
+        in_gaps = np.bincount(gaps_in, minlength=len(groups)).tolist()
+        sums = [sums_by(np.searchsorted(groups, codes), ns, len(groups)) for codes, _, *both in parts for ns in both]
+        for code, gaps_of_row, loading, time, loading_in_steps, in_steps in zip(
+            groups.tolist(), in_gaps, *(column.tolist() for column in sums), strict=True
+        ):
+            track, text = divmod(code, len(names))
+            counts = time, time / idle if idle else None, gaps_of_row, loading, in_steps, loading_in_steps
             section.rows.append((device.title, names[text], *counts, table.title(track), device.source))
-    section.rows.sort(key=lambda row: -int(row[section.place("time_ns")] or 0))
-    if len({row[section.place("thread")] for row in section.rows}) > 1:
-        section.columns = tuple(
-            replace(column, detail=column.detail and column.name != "thread") for column in _HOST_LATE
-        )
+    time_ns, steps_ns, of_threads = map(section.place, ("time_ns", "steps_ns", "thread"))
+    section.rows.sort(key=lambda row: -max(int(row[time_ns] or 0), int(row[steps_ns] or 0)))
+    shown = {"thread"} if len({row[of_threads] for row in section.rows}) > 1 else set()
+    if any(int(row[steps_ns] or 0) > int(row[time_ns] or 0) for row in section.rows):
+        shown.add("steps_ns")
+    section.columns = tuple(replace(column, detail=column.detail and column.name not in shown) for column in _HOST_LATE)
     if section.rows:
         section.legend.append(
             "the innermost slices of the launching thread while the device was idle; they add up to host late"
         )
     return section
+
+
+def _gaps_and_steps(table: SliceTable, device: Device, steps: Intervals, dispatch_limit: int) -> Gaps:
+    """Return the gaps of a device in its window and in steps, which may begin before its first work."""
+    found = work(table)
+    rows = found.rows[device.work]
+    start, end = _window(table, rows)
+    if not table.window and len(steps.starts):
+        start, end = min(start, int(steps.starts[0])), max(end, int(steps.ends[-1]))
+    return gaps_of(table, rows, found.launch[device.work], table.busy(rows), (start, end), dispatch_limit)
 
 
 def _steps_by_input(table: SliceTable) -> dict[str, Intervals]:
@@ -358,17 +371,3 @@ def _meets(starts: I64, ends: I64, devices: Sequence[Gaps]) -> npt.NDArray[np.bo
     )
     meets: npt.NDArray[np.bool_] = np.searchsorted(late.ends, starts, "right") < np.searchsorted(late.starts, ends)
     return meets
-
-
-def run_parts(ran: Timelines, line: I64, starts: I64, ends: I64) -> tuple[I64, Rows, I64]:
-    """Return the parts of intervals by what ran in them: the number of the interval, the slice, and the length, ns."""
-    some, none = np.flatnonzero(line != NONE), np.flatnonzero(line == NONE)
-    low, high = (ran.locate(line[some], at[some]) for at in (starts, ends - 1))
-    which, segment = expanded(low, high + 1)
-    gap = some[which]
-    length = np.minimum(ran.ends[segment], ends[gap]) - np.maximum(ran.starts[segment], starts[gap])
-    return (
-        np.append(gap, none),
-        np.append(ran.rows[segment], np.full(len(none), NONE)),
-        np.append(length, (ends - starts)[none]),
-    )

@@ -182,6 +182,7 @@ _DEVICE_PARTS = (
 )
 _HOST_PARTS = (
     ("host_ns", "one", "host"),
+    ("exposed_comm_ns", "three", "exposed communication"),
     ("wait_ns", "two", "waits"),
     ("untraced_ns", "none", "not recorded"),
 )

@@ -10,13 +10,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 from msgspec import Struct
 
-from traceconv.answers.attribution import NONE, grouped, timelines
-from traceconv.answers.device_time import NOTHING_RAN, run_parts
+from traceconv.answers.attribution import NONE, grouped, run_parts, timelines
+from traceconv.answers.device_time import NOTHING_RAN
 from traceconv.answers.device_work import COMMUNICATION, sums_by, work
 from traceconv.answers.section import Column, Section, Unit, rounded
 from traceconv.answers.slice_tables import Rows, SliceTable, union
 from traceconv.answers.steps import is_span, is_step
-from traceconv.model import marks
 from traceconv.model.columns import I64
 from traceconv.model.trace_inputs import inputs_of
 
@@ -70,8 +69,11 @@ def late_causes(table: SliceTable, waited: Waits, unknown: Sequence[str]) -> Sec
     if before is None:
         return section
     trace, slices = table.trace, table.trace.slices
+    found = work(table)
     is_work = np.zeros(len(slices.ts), bool)
-    is_work[work(table).rows] = True
+    is_work[found.rows] = True
+    communicates = table.is_exchange & ~is_work
+    communicates[found.rows[found.is_communication]] = True
     line_of_track = _lines(table, is_work)
     candidates = table.recorded[table.timed[table.recorded] & (line_of_track[slices.track[table.recorded]] != NONE)]
     candidates = candidates[~(is_step(table) | is_span(table))[candidates] & (slices.dur[candidates] > 0)]
@@ -88,8 +90,7 @@ def late_causes(table: SliceTable, waited: Waits, unknown: Sequence[str]) -> Sec
     names = [*trace.strings, NOTHING_RAN]
     name = np.where(row == NONE, len(names) - 1, slices.name[row])
     kind = np.where(row == NONE, 0, np.where(is_work[row], 2, np.where(table.is_wait[row], 3, 1)))
-    exchanges = table.naming(_EXCHANGES)
-    kind = np.where((row != NONE) & exchanges[row], 4, kind)
+    kind = np.where((row != NONE) & communicates[row], 4, kind)
     _add_rows(section, before, interval, name * len(_KINDS) + kind, length, names)
     if section.rows:
         section.legend.append(
@@ -99,8 +100,6 @@ def late_causes(table: SliceTable, waited: Waits, unknown: Sequence[str]) -> Sec
 
 
 _KINDS = ("", "host", "device", "wait", COMMUNICATION)
-#: Found in the names of slices that wait for other ranks, besides kernels: PyTorch's c10d, gloo, MPI and NCCL.
-_EXCHANGES = rf"{marks.COMMUNICATION}|^(?:c10d::|gloo:|mpi:|record_param_comms|ProcessGroup)"
 
 
 def _before(waited: Waits, unknown: Sequence[str]) -> _Before | None:

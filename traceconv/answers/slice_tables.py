@@ -505,6 +505,16 @@ class SliceTable:
         return mask
 
     @cached_property
+    def is_exchange(self) -> npt.NDArray[np.bool_]:
+        """Return a mask of the slices in which a thread exchanges data with other ranks, by their names."""
+        mask = np.zeros(len(self.trace.slices.ts), bool)
+        for number, source in enumerate(self.trace.sources):
+            if source.marks.exchanges:
+                rows = self.rows_of(number)
+                mask[rows] = self.naming(source.marks.exchanges, rows)
+        return mask
+
+    @cached_property
     def drawn_names(self) -> tuple[I32, Sequence[str]]:
         """Return the name of each slice in a `.pftrace` as the number of a text, and the texts."""
         drawn = as_shown(self.trace)

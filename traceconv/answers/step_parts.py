@@ -4,20 +4,19 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from msgspec import Struct
 
-from traceconv.answers.attribution import grouped
+from traceconv.answers.attribution import NONE, timelines
 from traceconv.answers.device_time import Gaps, gaps_of, longest_of
 from traceconv.answers.device_work import Device, devices, work
 from traceconv.answers.section import Cell, Column, Section, Unit
 from traceconv.answers.slice_tables import Intervals, Rows, SliceTable, gaps, subtract, union
-from traceconv.answers.steps import row_behind, runs_nothing, timed_steps
+from traceconv.answers.steps import exchanges, holding_tracks, runs_nothing, timed_steps
 from traceconv.model.columns import I64
 from traceconv.model.trace_inputs import by_stated_inputs, inputs_of
+from traceconv.model.track_table import NO_TRACK
 
 _CAUSES = ("host_late", "launch_call", "dispatch", "device_wait", "unknown")
 #: The columns whose times add up to the duration of a step.
@@ -59,8 +58,9 @@ class _OfDevice(Struct, frozen=True):
 def step_parts(table: SliceTable, dispatch_limit: int) -> Section:
     """Return a row for each step and device: how long it computed, communicated, copied, and was idle, by cause.
 
-    Steps of inputs without work of a device are parted by what their thread ran: operations, waits, or nothing that was
-    recorded. If nothing lies inside any step of a track, by what all threads of its process ran.
+    Steps of inputs without work of a device are parted by what their thread ran: operations, or else communication of
+    any thread of its process, waits, or nothing that was recorded. If nothing lies inside any step of a track, by what
+    all threads of its process ran.
 
     Args:
         table: the slices.
@@ -93,15 +93,17 @@ def step_parts(table: SliceTable, dispatch_limit: int) -> Section:
             section.rows.append((name, parts.title, start - table.start, end - start, *cells, track, source))
         if not of_input[source]:
             hosts = _host_parts(table, steps) if hosts is None else hosts
-            on_host = hosts[number].tolist()
-            section.rows.append((name, "", start - table.start, end - start, *(None,) * 11, *on_host, track, source))
+            communication, *on_host = hosts[number].tolist()
+            exposed = communication if stated.sources[inputs[number]].marks.exchanges else None
+            cells = (None, exposed, *(None,) * 9, *on_host)
+            section.rows.append((name, "", start - table.start, end - start, *cells, track, source))
     if len({row[1] for row in section.rows if row[1]}) < 2:
         section.columns = tuple(replace(column, detail=column.detail or column.name == "device") for column in _PARTS)
     parted = []
     if any(of_input.values()):
         parted.append("computation + exposed communication + exposed copies + idle = span")
     if hosts is not None:
-        parted.append("without a device: host + waits + not recorded = span")
+        parted.append("without a device: host + exposed communication + waits + not recorded = span")
     section.legend.append("; ".join(parted))
     return section
 
@@ -156,40 +158,35 @@ def _within(times: Intervals, start: int, end: int) -> int:
 
 
 def _host_parts(table: SliceTable, steps: Rows) -> I64:
-    """Return how long each step ran operations, waits, and nothing that was recorded, ns: three columns."""
+    """Return how long each step communicated, ran operations, waited, and recorded nothing, ns: four columns."""
     slices = table.trace.slices
-    nothing, behind = runs_nothing(table), np.array([row_behind(table, row) for row in steps.tolist()], np.int64)
-    self_ns = np.where(table.timed & ~nothing, table.nesting.self_ns, 0)
-    parts = np.zeros((len(steps), 3), np.int64)
-    parts[:, 0] = _sums(np.where(table.is_wait, 0, self_ns), steps, behind)
-    parts[:, 1] = _sums(np.where(table.is_wait, self_ns, 0), steps, behind)
-    held = _sums(~nothing, steps, behind) > 0
-    of_process: dict[int, tuple[Intervals, Intervals]] = {}
-    for _, members in grouped(table.row_of_track[slices.track[steps]]):
-        if not np.any(held[members]):
-            for number in members.tolist():
-                row = int(steps[number])
-                process = int(table.processes[slices.track[row]])
-                if process not in of_process:
-                    of_process[process] = _ran_in(table, process)
-                start, end = int(slices.ts[row]), int(slices.ts[row] + slices.dur[row])
-                parts[number, :2] = [_within(times, start, end) for times in of_process[process]]
-    parts[:, 2] = slices.dur[steps] - parts[:, 0] - parts[:, 1]
+    parts = np.zeros((len(steps), 4), np.int64)
+    ran: dict[tuple[int, int], tuple[Intervals, Intervals, Intervals]] = {}
+    for number, row in enumerate(steps.tolist()):
+        track, start, end = int(slices.track[row]), int(slices.ts[row]), int(slices.ts[row] + slices.dur[row])
+        holds = int(table.row_of_track[track]) in table.once(holding_tracks)
+        key = int(table.processes[track]), track if holds else NO_TRACK
+        if key not in ran:
+            ran[key] = _ran_in(table, *key)
+        parts[number, :3] = [_within(times, start, end) for times in ran[key]]
+    parts[:, 3] = slices.dur[steps] - np.sum(parts, 1)
     return parts
 
 
-def _sums(values: npt.NDArray[Any], first: I64, behind: I64) -> I64:
-    """Return the sums of the values in ranges [first, behind)."""
-    until = np.append(0, np.cumsum(values, dtype=np.int64))
-    sums: I64 = until[behind] - until[first]
-    return sums
+def _ran_in(table: SliceTable, process: int, track: int) -> tuple[Intervals, Intervals, Intervals]:
+    """Return when a track ran operations, when else threads of its process communicated, and when else it waited.
 
-
-def _ran_in(table: SliceTable, process: int) -> tuple[Intervals, Intervals]:
-    """Return when any thread of a process ran operations, and when threads of it only waited."""
-    rows = table.recorded[table.timed[table.recorded]]
-    rows = rows[table.processes[table.trace.slices.track[rows]] == process]
-    rows = rows[~runs_nothing(table, rows) & ~np.isin(rows, work(table).rows)]
-    waiting = table.is_wait[rows]
-    busy = table.busy(rows[~waiting])
-    return busy, subtract(table.busy(rows[waiting]), busy)
+    What runs is the innermost slice. NO_TRACK stands for all threads of the process.
+    """
+    slices = table.trace.slices
+    rows = table.recorded[table.processes[slices.track[table.recorded]] == process]
+    exchanging = table.busy(exchanges(table)[table.processes[slices.track[exchanges(table)]] == process])
+    rows = rows[slices.track[rows] == track] if track != NO_TRACK else rows[~np.isin(rows, work(table).rows)]
+    ran = timelines(slices, rows, np.arange(len(table.trace.tracks)))
+    runs = (ran.rows != NONE) & (table.timed & ~runs_nothing(table))[ran.rows]
+    waits = runs & table.is_wait[ran.rows]
+    operates = runs & ~waits & ~table.is_exchange[ran.rows]
+    busy = union(ran.starts[operates], ran.ends[operates])
+    communication = subtract(exchanging, busy)
+    waiting = subtract(union(ran.starts[waits], ran.ends[waits]), busy)
+    return communication, busy, subtract(waiting, communication)

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
 
-from traceconv.answers.attribution import grouped, work_of
+from traceconv.answers.attribution import NONE, Timelines, grouped, run_parts, timelines, work_of
 from traceconv.answers.section import Cell, Column, Section, Unit
 from traceconv.answers.slice_tables import ALL, NOTHING, Intervals, Rows, SliceTable, Some, gaps
 from traceconv.errors import UsageError
@@ -81,7 +81,7 @@ IN_PARALLEL = "(in parallel)"
 #: The codes of names that are none of slices.
 _NOTHING, _PARALLEL = 0, -1
 _SPECIAL = {_NOTHING: NOT_RECORDED, _PARALLEL: IN_PARALLEL}
-_KINDS = ("", "wait", "call of the device", "operation")
+_KINDS = ("", "wait", "call of the device", "operation", "communication")
 
 
 def steps(table: SliceTable) -> list[Section]:
@@ -362,17 +362,22 @@ def differences(table: SliceTable, step: int, usual: int) -> list[Difference]:
 def _self_times(table: SliceTable, step: int) -> tuple[I64, I64]:
     """Return the codes of the names and kinds in a step, 0 for nothing recorded, and the self time of each, ns.
 
-    They are those of the thread of the step, or, if nothing lies inside any step of it, of all threads of its process:
-    IN_PARALLEL is then what they ran at the same time, or behind the step. The self times add up to the duration of the
-    step: those of slices without a recorded duration count as nothing.
+    They are those of the thread of the step, and, while it runs nothing, of the communication of other threads of its
+    process. If nothing lies inside any step of it, they are those of all threads of its process: IN_PARALLEL is then
+    what they ran at the same time, or behind the step. The self times add up to the duration of the step: those of
+    slices without a recorded duration count as nothing.
     """
     slices = table.trace.slices
-    if int(table.row_of_track[slices.track[step]]) in table.once(_holding_tracks):
-        rows: Some = slice(step, row_behind(table, step))
-        self_ns = np.where(table.timed[rows], table.nesting.self_ns[rows], 0)
-        self_ns[0] = slices.dur[step] - np.sum(self_ns[1:])
-        return _summed(np.where(runs_nothing(table, rows), _NOTHING, _codes(table, rows)), self_ns)
     start, duration = int(slices.ts[step]), int(slices.dur[step])
+    if int(table.row_of_track[slices.track[step]]) in table.once(holding_tracks):
+        rows = np.arange(step, row_behind(table, step))
+        runs = table.timed[rows] & ~runs_nothing(table, rows)
+        idle = gaps(table.busy(rows[runs]), start, start + duration)
+        other, ns = _exchanged(table, int(table.processes[slices.track[step]]), idle)
+        self_ns = np.append(np.where(runs, table.nesting.self_ns[rows], 0), ns)
+        rest = duration - int(np.sum(self_ns))
+        codes = np.append(np.where(runs, _codes(table, rows), _NOTHING), _codes(table, other))
+        return _summed(np.append(codes, _NOTHING), np.append(self_ns, rest))
     ran, busy = table.once(_ran_by_process).get(
         int(table.processes[slices.track[step]]), (np.empty(0, np.intp), NOTHING)
     )
@@ -388,7 +393,8 @@ def _codes(table: SliceTable, rows: Some) -> I64:
     """Return the number of the name and kind of each slice."""
     marks = [info.marks.launches for info in table.trace.sources if info.marks.launches is not None]
     calls = {category for of_format in marks for category in of_format.calls}
-    kinds = np.where(table.is_wait[rows], 1, np.where(table.of_categories(calls, rows), 2, 3))
+    others = np.where(table.of_categories(calls, rows), 2, np.where(table.is_exchange[rows], 4, 3))
+    kinds = np.where(table.is_wait[rows], 1, others)
     codes: I64 = table.trace.slices.name[rows] * np.int64(len(_KINDS)) + kinds
     return codes
 
@@ -401,7 +407,41 @@ def _summed(codes: I64, ns: I64) -> tuple[I64, I64]:
     return distinct, times
 
 
-def _holding_tracks(table: SliceTable) -> set[int]:
+def exchanges(table: SliceTable) -> Rows:
+    """Return the slices in which threads communicate for some time; shared."""
+    rows: Rows = table.once(_exchanges)
+    return rows
+
+
+def _exchanges(table: SliceTable) -> Rows:
+    mask = table.is_exchange & table.timed & (table.trace.slices.dur > 0)
+    for number in range(len(table.trace.sources)):
+        mask[work_of(table, number)] = False
+    return table.recorded[mask[table.recorded]]
+
+
+def _exchanged(table: SliceTable, process: int, times: Intervals) -> tuple[Rows, I64]:
+    """Return the slices in which threads of a process communicate at some times, and how long each does then, ns.
+
+    Of several that do at once, the one that started last counts.
+    """
+    line, ran = table.once(_exchange_lines)
+    lines = np.full(len(times.starts), line[process])
+    _, row, length = run_parts(ran, lines, *times)
+    some = row != NONE
+    return row[some], length[some]
+
+
+def _exchange_lines(table: SliceTable) -> tuple[I64, Timelines]:
+    """Return the number of the timeline of each process, NONE without one, and in which slice each communicates."""
+    rows, track = exchanges(table), table.trace.slices.track
+    present = np.unique(table.processes[track[rows]])
+    line = np.full(len(table.trace.tracks), NONE, np.int64)
+    line[present] = np.arange(len(present))
+    return line, timelines(table.trace.slices, rows, line[table.processes])
+
+
+def holding_tracks(table: SliceTable) -> set[int]:
     """Return the main tracks on which some step has slices inside that run something."""
     nothing, slices = runs_nothing(table), table.trace.slices
     return {

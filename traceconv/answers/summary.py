@@ -419,6 +419,19 @@ def _not_recorded(tables: Tables) -> Iterator[Finding]:
         yield Finding("not_recorded", text, "step_parts", {"span_ns": span, "untraced_ns": nothing})
 
 
+def _communication(tables: Tables) -> Iterator[Finding]:
+    """Tell how long steps communicated while they ran no operation, where no device was recorded, from LIMITING on."""
+    rows = [row for row in tables.rows("step_parts") if row["host_ns"] is not None]
+    span, communicated = _sum(rows, "span_ns"), _sum(rows, "exposed_comm_ns")
+    if not _devices(tables) and communicated and communicated >= LIMITING * span:
+        text = (
+            f"Communication took {_percent(communicated, span)} of {format_short(span)} "
+            f"({quantity(len(rows), STEPS)}), while the steps ran no other operation: {format_short(communicated)}."
+        )
+        numbers = {"span_ns": span, "exposed_comm_ns": communicated}
+        yield Finding("communication", text, "step_parts", numbers)
+
+
 def _without_slices(tables: Tables) -> Iterator[Finding]:
     """Tell what samples and counts say about the run, where there is nothing else."""
     if any(tables.rows(name) for name in _OF_SLICES):
@@ -532,6 +545,7 @@ def _ranks(tables: Tables) -> Iterator[Finding]:
 _RULES: tuple[Callable[[Tables], Iterator[Finding]], ...] = (
     _limit,
     _limits,
+    _communication,
     _kernel,
     _operator,
     _waiting,

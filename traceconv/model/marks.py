@@ -278,6 +278,8 @@ class FormatMarks(Struct, frozen=True):
         spans: a pattern of the names or categories of slices that only last as long as what runs in them, and do no
             work themselves; "" if there are none.
         waits: a pattern of the names of slices in which a thread waits, besides WAITS; "" if there are none.
+        exchanges: a pattern found in the names of slices in which a thread exchanges data with other ranks, or waits
+            for them; "" if the format has none.
         flops: how to tell the operations of calls; None if nothing tells them.
         ranges: the categories of ranges that the user's program marks.
         backward: how to find the operator of a backward operator; None if nothing tells.
@@ -315,6 +317,7 @@ class FormatMarks(Struct, frozen=True):
     spans: str = ""
     flops: FlopMarks | None = None
     waits: str = ""
+    exchanges: str = ""
     allocations: AllocationMarks | None = None
 
 
@@ -329,6 +332,8 @@ COMMUNICATION: Final = (
     r"|cross_device_reduce_|(?:one|two)_?shot_?all_?reduce|all_?reduce_(?:prototype_)?(?:one|two)_?shot"
     r"|all_?reduce_fusion_kernel|quickreduce::|userbuffers_|lamport_?all_?reduce|all_?reduce_?lamport)"
 )
+#: Found in the names of slices in which threads exchange data with other ranks: those, c10d of PyTorch, gloo and MPI.
+EXCHANGES: Final = rf"{COMMUNICATION}|^(?:c10d::|gloo:|mpi:|record_param_comms|ProcessGroup)"
 #: The whole names of slices in which a thread or a stream only waits: calls of CUDA and HIP; Kineto's waits of streams;
 #: locks, sleeps and queues of Python as PyTorch and viztracer name them; calls of the system; MXNet; XLA.
 WAITS: Final = (
@@ -383,9 +388,10 @@ GPU_MARKS: Final = FormatMarks(
     launch_flows=GPU_FLOWS,
     unmeasured=".*",  # CUPTI states it for each kind of its records, and the recording begins before all of them
     memory=r"Allocated memory \(.*\)|Allocated .* memory",
+    exchanges=EXCHANGES,
 )
 #: For a format that any tool writes, with names of its choice.
-ANY_TOOL_MARKS: Final = FormatMarks(GPU_LAUNCHES, GPU_FLOWS, r"send|recv|receive", any_tool=True)
+ANY_TOOL_MARKS: Final = FormatMarks(GPU_LAUNCHES, GPU_FLOWS, r"send|recv|receive", any_tool=True, exchanges=EXCHANGES)
 
 
 # -- reading launches -------------------------------------------------------------------------------------------------

@@ -302,6 +302,7 @@ def _marks_of(formats: Collection[str]) -> FormatMarks:
         backward=next((mark.backward for mark in marks if mark.backward), None),
         spans=_any_of([mark.spans for mark in marks]),
         waits=_any_of([mark.waits for mark in marks]),
+        exchanges=_any_of([mark.exchanges for mark in marks]),
         flops=next((mark.flops for mark in marks if mark.flops), None),
         is_output=True,
     )

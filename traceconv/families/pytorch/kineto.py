@@ -67,7 +67,15 @@ from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import ClockDomain, Run, Zero
 from traceconv.model.diagnostics import METADATA, absent, repaired
-from traceconv.model.marks import GPU_FLOWS, GPU_LAUNCHES, AllocationMarks, CountMarks, FlopMarks, FormatMarks
+from traceconv.model.marks import (
+    EXCHANGES,
+    GPU_FLOWS,
+    GPU_LAUNCHES,
+    AllocationMarks,
+    CountMarks,
+    FlopMarks,
+    FormatMarks,
+)
 from traceconv.model.numbers import decode_json, whole_of
 from traceconv.model.source_info import Layer
 from traceconv.model.stated_collectives import ONE_SIDED, CollectiveArgs, Collectives, Group, parse_ranks
@@ -250,6 +258,7 @@ class PytorchKineto(Importer):
         early_at_zero=True,
         operators=(torch_ranges.OPERATOR, "Operator"),
         modules=r"nn\.Module: (?P<module>(?P<class>.+?)(?:_\d+)?)",
+        exchanges=EXCHANGES,
         ranges=("user_annotation",),
         backward=torch_ranges.BACKWARD,
         flops=_FLOPS,
