@@ -110,9 +110,7 @@ def test_inputs_without_a_device_have_times_of_the_host(tmp_path: Path) -> None:
 def test_a_type_that_is_not_stated_has_no_share(tmp_path: Path) -> None:
     events = [call("aten::mm", 0, [[8, 16], [16, 32]], ["", ""], ""), *launched(1, 0, 4)]
     section = flops(tmp_path, events, "L4")
-    assert section.notes == [
-        "no share of the limit for calls without a stated type: --peak is about c10::Half, c10::BFloat16"
-    ]
+    assert section.notes == ["no share of the limit for calls without a stated type: --peak is about float16, bfloat16"]
 
 
 def test_shapes_that_do_not_fit_are_counted(tmp_path: Path) -> None:

@@ -31,18 +31,6 @@ _COLUMNS = (
     Column("flop_per_byte", "FLOP/byte", Unit.RATE),
     Column("limit_share", "of limit", Unit.SHARE),
 )
-#: The bytes of an element by its type as PyTorch names it.
-_BYTES = {
-    "float": 4,
-    "double": 8,
-    "c10::BFloat16": 2,
-    "c10::Half": 2,
-    "c10::Float8_e4m3fn": 1,
-    "c10::Float8_e5m2": 1,
-    "c10::Float8_e4m3fnuz": 1,
-    "signed char": 1,
-    "int": 4,
-}
 
 
 class _Problem(Struct, frozen=True):
@@ -130,6 +118,12 @@ def flops(table: SliceTable, peak: Peak | None = None) -> Section:
         )
         return section
     time = _time(table, calls)
+    elements = {
+        name: element
+        for info in table.trace.sources
+        if info.marks.flops
+        for name, element in info.marks.flops.elements.items()
+    }
     groups: dict[tuple[str, str, str], list[int]] = {}
     for number, (name, shape, kind, _, _) in enumerate(problems):
         if time[number]:
@@ -137,15 +131,14 @@ def flops(table: SliceTable, peak: Peak | None = None) -> Section:
     for (name, shape, kind), members in groups.items():
         flop, size = sum(problems[at][3] for at in members), sum(problems[at][4] for at in members)
         total = int(np.sum(time[members]))
-        sized = kind in _BYTES
-        share = peak.share(flop, size, total, kind) if peak is not None and sized else None
-        cells: tuple[Cell, ...] = (flop / 1e9, flop / total / 1e3, flop / size if sized and size else None, share)
+        share = peak.share(flop, size, total, elements[kind][0]) if peak is not None and kind in elements else None
+        cells: tuple[Cell, ...] = (flop / 1e9, flop / total / 1e3, flop / size if size else None, share)
         section.rows.append((name, shape, kind, len(members), total, *cells))
     section.rows.sort(key=lambda row: (-int(row[section.place("time_ns")] or 0), str(row[0]), str(row[1])))
     if any(float(row[section.place("limit_share")] or 0) > 1 for row in section.rows):
         section.notes.append("a share above 100 %: the device can do more than --peak says")
     stated = peak.types if peak is not None else ()
-    others = sorted({kind for _, _, kind in groups} - {*stated}) if stated else []
+    others = sorted({kind for _, _, kind in groups if elements.get(kind, ("",))[0] not in stated}) if stated else []
     if others:
         named = ", ".join(kind or "calls without a stated type" for kind in others)
         section.notes.append(f"no share of the limit for {named}: --peak is about {', '.join(stated)}")
@@ -184,7 +177,7 @@ def _calls(table: SliceTable) -> tuple[Rows, _Problems, int]:
         keys = (marks.shapes, marks.types, marks.inputs)
         numbers, values = arg_values(trace.args, slices.args_at[rows], slices.args_len[rows], keys)
         known = {
-            (name, at): _problem(names[name], *values[at])
+            (name, at): _problem(names[name], marks.elements, *values[at])
             for name, at in set(zip(slices.name[rows].tolist(), numbers.tolist(), strict=True))
         }
         for row, name, at in zip(rows.tolist(), slices.name[rows].tolist(), numbers.tolist(), strict=True):
@@ -198,7 +191,11 @@ def _calls(table: SliceTable) -> tuple[Rows, _Problems, int]:
 
 
 def _problem(
-    kind: tuple[str, tuple[int, ...]], dims: Any, types: Any, concrete: Any
+    kind: tuple[str, tuple[int, ...]],
+    elements: Mapping[str, tuple[str, int]],
+    dims: Any,
+    types: Any,
+    concrete: Any,
 ) -> tuple[str, str, int, int] | None:
     """Return the shapes, the type, the operations and the bytes of a call; None if its args do not tell them."""
     if dims is ABSENT or types is ABSENT or not isinstance(dims, list) or not isinstance(types, list):
@@ -214,7 +211,7 @@ def _problem(
     shown = [size for size in dims if size]
     of_operand = next((name for name, size in zip(types, dims, strict=False) if len(size) > 1), "")
     shape = " ".join("x".join(map(str, size)) for size in shown)
-    return shape, str(of_operand), problem.flop, problem.elements * _BYTES.get(of_operand, 0)
+    return shape, str(of_operand), problem.flop, problem.elements * elements.get(of_operand, ("", 0))[1]
 
 
 def _time(table: SliceTable, calls: Rows) -> I64:

@@ -9,14 +9,14 @@ from msgspec import Struct
 
 from traceconv.errors import UsageError
 
-_HALF, _BFLOAT = "c10::Half", "c10::BFloat16"
+_HALF, _BFLOAT = "float16", "bfloat16"
 
 
 class Peak(Struct, frozen=True):
     """What a device can do at most: operations and bytes per second, in 10^12 and 10^9.
 
     Attributes:
-        types: the types of elements that `tflops` is about, as PyTorch names them; () for whatever the user means.
+        types: the types of elements that `tflops` is about; () for whatever the user means.
     """
 
     tflops: float

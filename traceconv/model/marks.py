@@ -60,6 +60,8 @@ class DeviceMarks(Struct, frozen=True):
         communication: a pattern found in the names of work that exchanges data with other ranks; "" likewise.
         hosts: a pattern of the paths of the tracks with the calls that launch work; "" if there are none.
         ids: the args that hold the correlation id of a call and its work; empty if there are none.
+        steps: a pattern of the paths of the tracks of devices whose slices are steps of that device alone, where hosts
+            mark none; "" if there are none.
     """
 
     queues: str
@@ -67,6 +69,7 @@ class DeviceMarks(Struct, frozen=True):
     communication: str = ""
     hosts: str = ""
     ids: tuple[str, ...] = ()
+    steps: str = ""
 
 
 class PrimitiveMarks(Struct, frozen=True):
@@ -201,12 +204,14 @@ class FlopMarks(Struct, frozen=True):
     Attributes:
         shapes, types, inputs: the args with the shape, the type, and the text of each input of a call.
         kinds: by the name of calls the kind of their work, and where its parameters are; see `answers.flops`.
+        elements: the types as the format names them; the name that all formats have for each, and its bytes.
     """
 
     shapes: str
     types: str
     inputs: str
     kinds: Mapping[str, tuple[str, tuple[int, ...]]]
+    elements: Mapping[str, tuple[str, int]]
 
 
 class AllocationMarks(Struct, frozen=True):
@@ -364,6 +369,7 @@ XLA_DEVICES: Final = DeviceMarks(
     communication=rf"{COMMUNICATION}|^(?:all-reduce|all-gather|reduce-scatter|all-to-all|collective-permute)",
     hosts=r"(?:.* / )?/host:[^/]* / (?!/device:).*",
     ids=("correlation_id",),
+    steps=r"(?:.* / )?/device:[^/]* / Steps",
 )
 #: CUDA and HIP, by the names of their APIs and the categories of Kineto, CUPTI and rocprof. Kineto has the same
 #: categories for both, and so have databases that are converted to Chrome JSON by others.

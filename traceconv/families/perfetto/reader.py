@@ -330,6 +330,7 @@ def _devices(marks: list[DeviceMarks]) -> DeviceMarks | None:
         communication=_any_of([mark.communication for mark in marks], "(?:{})"),
         hosts=_any_of([mark.hosts.replace(" / ", between) for mark in marks], "(?:{})"),
         ids=_distinct(mark.ids for mark in marks),
+        steps=_any_of([mark.steps.replace(" / ", between) for mark in marks], "(?:{})"),
     )
 
 

@@ -115,6 +115,17 @@ _FLOPS = FlopMarks(
         "aten::cudnn_convolution": ("convolution", (2,)),
         **dict.fromkeys(("aten::mkldnn_convolution", "aten::miopen_convolution"), ("convolution", (3,))),
     },
+    {
+        "float": ("float32", 4),
+        "double": ("float64", 8),
+        "c10::BFloat16": ("bfloat16", 2),
+        "c10::Half": ("float16", 2),
+        "c10::Float8_e4m3fn": ("float8_e4m3fn", 1),
+        "c10::Float8_e5m2": ("float8_e5m2", 1),
+        "c10::Float8_e4m3fnuz": ("float8_e4m3fnuz", 1),
+        "signed char": ("int8", 1),
+        "int": ("int32", 4),
+    },
 )
 #: With the categories of Kineto in 2021 (torch 1.8 and 1.9).
 _LAUNCHES = structs.replace(
