@@ -26,7 +26,7 @@ from tests.golden import ROOT
 from traceconv import Constraints, Questions
 from traceconv.align.collectives import Occurrences
 from traceconv.answers import late_ranks
-from traceconv.answers.rank_waits import waits
+from traceconv.answers.collective_waits import waits
 from traceconv.answers.render import page
 from traceconv.answers.section import Section
 from traceconv.io.shown import shown_ranks
@@ -311,7 +311,7 @@ def test_all_ways_to_print() -> None:
         list(csv.DictReader(io.StringIO(part)))
         for part in printed("--section", "ranks", "--top", 0, "--format", "csv").split("\n\n")
     ]
-    assert [len(part) for part in parts] == [2, 18, 98, 1]
+    assert [len(part) for part in parts] == [2, 22, 98, 1]
     assert parts[2][0]["last_rank"] == "1"
     assert "| rank | matched | alone |" in printed("--section", "ranks", "--format", "markdown")
     page = printed("--section", "ranks", "--format", "html")

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 import traceconv
 from tests.answers.test_sections import Events, event, kineto
 from tests.golden import ROOT
+from tests.make_xplane import START, Plane
 from traceconv.answers.device_time import NOTHING_RAN, device
 from traceconv.answers.operations import operations, waits
 from traceconv.answers.section import Window
@@ -26,6 +27,7 @@ from traceconv.answers.steps import (
     OTHERS,
     SLOW,
     is_step,
+    no_steps,
     step_differences,
     steps,
 )
@@ -300,6 +302,19 @@ def test_names_that_count_steps_are_steps(names: list[str], found: int, tmp_path
     assert int(is_step(kineto(path, beside)).sum()) == 1, "what the recorder marks comes first"
 
 
+@pytest.mark.parametrize(
+    ("count", "said"),
+    [(3, "; Optimizer.step repeats 3 times, in 60.0 % of the time from its first to its last"), (2, "")],
+)
+def test_a_range_that_repeats_is_said_where_nothing_marks_steps(count: int, said: str, tmp_path: Any) -> None:
+    """It is a part of what repeats: nothing tells where a step begins."""
+    events = [event("Optimizer.step", 100 + 20 * at, 10, cat="user_annotation") for at in range(count)]
+    events += [event("aten::mm", 10 * at, 5) for at in range(5)]
+    assert no_steps(kineto(tmp_path / "a.json", events)) == (
+        f"no input marks steps{said}; if slices of the input are steps, name them: --step-name REGEX"
+    )
+
+
 def test_numbered_names_inside_of_one_another_are_no_steps(tmp_path: Any) -> None:
     events = [event(f"step {at}", 1 + at, 100 - 2 * at) for at in range(5)]
     assert not is_step(kineto(tmp_path / "a.json", events)).any()
@@ -395,6 +410,36 @@ def test_the_host_is_late_in_the_steps_of_its_own_input_only(tmp_path: Any) -> N
         of_steps = sum(row["host_late_ns"] or 0 for row in tables["step_parts"])
         assert of_steps == sum(row["steps_ns"] for row in tables["host_late"]) == (1300 - 1100) + (3200 - 3000)
         assert sum(row["time_ns"] for row in tables["host_late"]) == (1300 - 1100) + (3200 - 2000)
+
+
+@pytest.mark.parametrize("on_host", [False, True])
+def test_steps_of_a_device_count_for_it_alone(on_host: bool, tmp_path: Any) -> None:
+    """Unless hosts mark steps, which count for all devices."""
+    planes = []
+    for number in range(2):
+        gpu = Plane(f"/device:GPU:{number}")
+        begin = 10_000_000 * (1 + number)
+        gpu.line("Stream #1(Compute)", START, gpu.event("gemm", begin, 1_000_000, correlation_id=1 + number))
+        gpu.line("Steps", START, gpu.event("0", begin - 1_000_000, 4_000_000), id=2)
+        planes.append(gpu.bytes())
+    host = Plane("/host:CPU")
+    marks = {"step_num": 7} if on_host else {}
+    host.line("python", START, host.event("train", 5_000_000, 20_000_000, **marks))
+    path = tmp_path / "a.xplane.pb"
+    path.write_bytes(b"".join([*planes, host.bytes()]))
+    table = SliceTable(read(path))
+    found = [
+        (row["name"], row["device"], row["compute_ns"], row["idle_ns"]) for row in step_parts(table, LIMIT).records()
+    ]
+    of_host = [("train 7", f"/device:GPU:{number}", 1000, 19_000) for number in range(2)]
+    assert found == (of_host if on_host else [("0", f"/device:GPU:{number}", 1000, 3000) for number in range(2)])
+    late = {section.name: section for section in device(table, LIMIT)}.get("host_late")
+    assert late is None
+    traceconv.convert(path, tmp_path / "a.pftrace")
+    again = step_parts(SliceTable(read(tmp_path / "a.pftrace")), LIMIT).records()
+    assert [(row["name"], row["compute_ns"], row["idle_ns"]) for row in again] == [
+        (name, compute, idle) for name, _, compute, idle in found
+    ]
 
 
 @pytest.mark.parametrize("begin", [1000, 2000])

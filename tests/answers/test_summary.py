@@ -11,6 +11,7 @@ import jsonschema
 import pytest
 
 import traceconv
+from tests.align.test_ranks import kernel
 from tests.answers.test_ranks import MS, SCHEMA, US, collective, write
 from tests.answers.test_sections import Events, event, kineto, launched
 from tests.golden import ROOT
@@ -18,7 +19,7 @@ from traceconv.align.receipt import Aligned
 from traceconv.answers import Questions, answers
 from traceconv.answers.render import json as as_json
 from traceconv.answers.render import markdown, text
-from traceconv.answers.section import Section
+from traceconv.answers.section import Section, Unnamed
 from traceconv.answers.summary import LIMITING
 
 COPY = {"cat": "gpu_memcpy"}
@@ -241,7 +242,7 @@ def test_steps_are_what_limits_are_of(tmp_path: Path) -> None:
     events = [*work(("gemm", -600, -590), ("gemm", 0, 100)), *steps]
     found = limit(tmp_path, events)
     assert (found["section"], found["numbers"]["limit"]) == ("step_parts", "computation")
-    assert "busy 100.0 % of 100 µs (2 steps)" in found["text"]
+    assert "busy 100.0 % of 100 µs (2 steps, 14.3 % of the recording)" in found["text"]
     found = limit(tmp_path, events[:-2])
     assert (found["section"], found["numbers"]["limit"], found["numbers"]["steps"]) == ("device", "device_wait", 0)
 
@@ -378,8 +379,24 @@ def test_steps_of_two_tracks_have_two_medians(tmp_path: Path) -> None:
     events += [event(f"ProfilerStep#{at}", 1000 + 900 * at, 900, cat="user_annotation", tid=2) for at in range(3)]
     found, _ = summary_of(tmp_path, events)
     assert found["steps"]["text"] == (
-        "6 steps on 2 tracks took 100 µs to 900 µs (medians of the tracks); the slowest one 900 µs."
+        "3 steps of each of 2 tracks took 100 µs to 900 µs (medians of the tracks); the slowest one 900 µs."
     )
+
+
+def test_one_step_of_each_of_several_tracks_has_no_median(tmp_path: Path) -> None:
+    ranks = [event("ProfilerStep#7", 1000, 100 + 10 * at, cat="user_annotation", pid=at) for at in range(1, 4)]
+    found, _ = summary_of(tmp_path, ranks)
+    assert found["steps"]["text"] == "1 step of each of 3 tracks took 110 µs to 130 µs."
+
+
+@pytest.mark.parametrize(("before", "said"), [(11.12, True), (11.11, False)])
+def test_steps_that_cover_less_than_most_of_a_recording(before: float, said: bool, tmp_path: Path) -> None:
+    """The step lasts 100 µs; nine tenths of the recording are its."""
+    step = event("ProfilerStep#1", 700, 400, cat="user_annotation")
+    found = limit(tmp_path, [*work(("gemm", 0, 100)), step, event("import", 700 - 4 * before, 1)])
+    assert found["text"].startswith(f"Idle time limited the {'steps' if said else 'run'}: ")
+    assert ("(1 step, 90.0 % of the recording)" in found["text"]) is said
+    assert ("steps_share" in found["numbers"]) is said
 
 
 def test_steps_of_one_name_are_counted(tmp_path: Path) -> None:
@@ -419,6 +436,25 @@ def test_a_rank_that_the_others_wait_for(others: int, said: bool, tmp_path: Path
             "caused 50.0 % of the waiting in collectives: the others waited 400 µs for it."
             in found["late_rank"]["text"]
         )
+
+
+@pytest.mark.parametrize(("begins", "said"), [(300, True), (100, False)])
+def test_a_rank_whose_recording_begins_late(begins: int, said: bool, tmp_path: Path) -> None:
+    """Both ranks run nothing before the collective, and rank 1 comes 400 µs later, since it began later or not."""
+    ranks = {
+        rank: [
+            kernel((begins if rank else 0) * US, 10 * US, "gemm"),
+            collective((900 if rank else 500) * US, (100 if rank else 500) * US, 1),
+        ]
+        for rank in range(2)
+    }
+    sections = traceconv.report(write(tmp_path, ranks))
+    (late,) = (row for row in sections[0].records() if row["id"] == "late_rank")
+    assert late["text"].startswith("Rank 1 caused 100.0 % of the waiting")
+    assert late["text"].endswith(f" Its recording begins {begins} µs later than theirs.") is said
+    causes = next(one for one in sections if one.name == "late_causes").records()
+    assert {row["name"]: row["time_ns"] for row in causes}[Unnamed.NOT_BEGUN] == begins * US
+    assert sum(row["extra_ns"] for row in causes) == 400 * US
 
 
 def test_without_launches_idle_time_has_no_cause(tmp_path: Path) -> None:

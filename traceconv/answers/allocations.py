@@ -11,7 +11,7 @@ import numpy.typing as npt
 from msgspec import Struct
 
 from traceconv.answers.attribution import NONE, grouped, timelines
-from traceconv.answers.device_work import first_above, is_operator, sums_by, work
+from traceconv.answers.device_work import first_above, is_operator, work
 from traceconv.answers.layer_sums import nearest_above
 from traceconv.answers.operations import (
     ARG,
@@ -25,8 +25,8 @@ from traceconv.answers.operations import (
     key_of_tracks,
 )
 from traceconv.answers.section import Cell, Column, Section, Unit
-from traceconv.answers.slice_tables import Rows, SliceTable, table_by_stated_inputs
-from traceconv.answers.steps import step_rows
+from traceconv.answers.slice_tables import Rows, SliceTable, sums_by, table_by_stated_inputs
+from traceconv.answers.steps import timed_steps
 from traceconv.answers.summaries import memory_counters
 from traceconv.io.shown import Counted, quantity
 from traceconv.model.args import ABSENT, arg_values, as_text
@@ -345,8 +345,8 @@ def memory_steps(table: SliceTable) -> Section:
     """
     section = Section("memory_steps", _STEPS)
     trace, slices = table.trace, table.trace.slices
-    steps = step_rows(table)
-    steps = steps[table.timed[steps] & table.in_window(slices.ts[steps]) & table.drawn_in_time[slices.track[steps]]]
+    steps = np.sort(timed_steps(table))
+    steps = steps[table.in_window(slices.ts[steps])]
     counters = [
         (track, trace.counters.ts[whole], trace.counters.integer[whole])
         for track, values in memory_counters(table)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -9,21 +10,22 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
 
-from traceconv.answers.attribution import NONE, grouped, run_parts, timelines
-from traceconv.answers.device_work import Device, Work, devices, first_above, sums_by, work
-from traceconv.answers.section import Activity, Cell, Column, Section, Unit
+from traceconv.answers.attribution import NONE, run_parts, timelines
+from traceconv.answers.device_work import Device, Work, devices, first_above, work
+from traceconv.answers.section import Activity, Cell, Column, Section, Unit, Unnamed
 from traceconv.answers.slice_tables import (
-    NOTHING,
     Intervals,
     Rows,
     SliceTable,
     gaps,
     intersect,
+    median_of,
     shares,
     subtract,
+    sums_by,
     union,
 )
-from traceconv.answers.steps import is_span, is_step, timed_steps
+from traceconv.answers.steps import device_of_step, is_span, is_step, timed_steps
 from traceconv.io.shown import quantity
 from traceconv.model.columns import I64, distinct_values
 from traceconv.model.diagnostics import SLICES
@@ -31,6 +33,8 @@ from traceconv.model.marks import INPUT_DATA, JOINT
 from traceconv.model.numbers import format_short
 from traceconv.model.trace_inputs import by_stated_inputs, inputs_of
 
+#: The causes of idle time, in the order of `Gaps.sums`.
+CAUSES = ("host_late", "launch_call", "dispatch", "device_wait", "unknown")
 _COLUMNS = (
     Column("device", "device", Unit.TEXT),
     Column("queue", "queue", Unit.TEXT),
@@ -41,11 +45,7 @@ _COLUMNS = (
     Column("exposed_copy_ns", "exposed copies", Unit.NS),
     Column("idle_ns", "idle", Unit.NS),
     Column("utilisation", "utilisation", Unit.SHARE),
-    Column("host_late_ns", "host late", Unit.NS),
-    Column("launch_call_ns", "launch call", Unit.NS),
-    Column("dispatch_ns", "dispatch", Unit.NS),
-    Column("device_wait_ns", "device wait", Unit.NS),
-    Column("unknown_ns", "unknown", Unit.NS),
+    *(Column(f"{cause}_ns", cause.replace("_", " "), Unit.NS) for cause in CAUSES),
     Column("gaps", "gaps", Unit.COUNT, detail=True),
     Column("longest_gap_ns", "longest gap", Unit.NS, detail=True),
     Column("longest_gap_at_ns", "from", Unit.NS, detail=True),
@@ -182,8 +182,8 @@ def _row(
         communication.length if tells_communication else None,
         hidden / communication.length if exposes and communication.length else None,
         len(launched),
-        _median(latency),
-        _median(np.maximum(queued, 0)),
+        median_of(latency),
+        median_of(np.maximum(queued, 0)),
         int(np.sum(latency < 0)) if known else None,
         source,
     )
@@ -198,11 +198,6 @@ def longest_of(idle: Intervals, start: int) -> tuple[int, int | None]:
     return int(lengths[at]), int(idle.starts[at]) - start
 
 
-def _median(values: I64) -> int | None:
-    """Return the nearest-rank median, None without values."""
-    return int(np.sort(values)[(len(values) - 1) // 2]) if len(values) else None
-
-
 # -- What idle devices wait for: each gap split by the launch of the work that ends it, and what the host did instead
 
 _HOST_LATE = (
@@ -212,12 +207,12 @@ _HOST_LATE = (
     Column("idle_share", "of idle", Unit.SHARE),
     Column("gaps", "gaps", Unit.COUNT),
     Column("input_data_ns", "loading input data", Unit.NS, detail=True),
-    Column("steps_ns", "in steps", Unit.NS, detail=True),
+    Column("steps_ns", "in steps", Unit.NS, detail=True, spare=True),
     Column("steps_input_data_ns", "loading in steps", Unit.NS, detail=True),
     Column("thread", "thread", Unit.TEXT, detail=True),
     Column("input", "input", Unit.TEXT, detail=True),
 )
-NOTHING_RAN = "(none recorded)"  # not longer than the narrowest column of names, so that it is never cut
+NOTHING_RAN = Unnamed.NOTHING_RAN
 
 
 class Gaps(Struct, frozen=True):
@@ -291,9 +286,10 @@ def host_late(table: SliceTable, idle_of: Sequence[tuple[Device, int]], dispatch
     """
     section = Section("host_late", _HOST_LATE)
     slices, thread_of, found = table.trace.slices, table.row_of_track, work(table)
-    steps = _steps_by_input(table)
+    steps_of = _steps_by_device(table, [device for device, _ in idle_of])
     waits_of = [
-        _gaps_and_steps(table, device, steps.get(device.source, NOTHING), dispatch_limit) for device, _ in idle_of
+        _gaps_and_steps(table, device, steps, dispatch_limit)
+        for (device, _), steps in zip(idle_of, steps_of, strict=True)
     ]
     launching, running = np.zeros((2, len(table.trace.tracks)), bool)
     for waits in waits_of:
@@ -308,12 +304,12 @@ def host_late(table: SliceTable, idle_of: Sequence[tuple[Device, int]], dispatch
     ran = timelines(slices, busy, of_thread[thread_of])
     names = [*table.trace.strings, NOTHING_RAN]
     loads = np.append(first_above(table, np.arange(len(slices.ts)), table.naming(INPUT_DATA)) != NONE, False)
-    for (device, idle), waits in zip(idle_of, waits_of, strict=True):
+    for (device, idle), waits, steps in zip(idle_of, waits_of, steps_of, strict=True):
         late = waits.known & (waits.late > waits.starts)
         starts, ends, thread = waits.starts[late], waits.late[late], thread_of[slices.track[waits.call[late]]]
         window = Intervals(*(np.array([edge]) for edge in _window(table, found.rows[device.work])))
         parts = []
-        for times in (window, steps.get(device.source, NOTHING)):
+        for times in (window, steps):
             inside = intersect(Intervals(starts, ends), times)
             gap_of = np.searchsorted(starts, inside.starts, "right") - 1
             part, row, length = run_parts(ran, of_thread[thread[gap_of]], inside.starts, inside.ends)
@@ -355,12 +351,17 @@ def _gaps_and_steps(table: SliceTable, device: Device, steps: Intervals, dispatc
     return gaps_of(table, rows, found.launch[device.work], table.busy(rows), (start, end), dispatch_limit)
 
 
-def _steps_by_input(table: SliceTable) -> dict[str, Intervals]:
-    """Return the times of the steps of each input by its name, as that of a device is."""
+def _steps_by_device(table: SliceTable, devices: Sequence[Device]) -> list[Intervals]:
+    """Return the times of the steps of each device: those of its input, or its own."""
     stated = by_stated_inputs(table.trace)
     rows = timed_steps(table)
-    of_input = grouped(inputs_of(stated, "slices")[rows].astype(np.int64))
-    return {stated.sources[number].name: table.busy(rows[members]) for number, members in of_input}
+    owners: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
+    for row, number in zip(rows.tolist(), inputs_of(stated, "slices")[rows].tolist(), strict=True):
+        owners[stated.sources[number].name, device_of_step(table, row)].append(row)
+    return [
+        table.busy(np.array(owners[device.source, ""] + owners[device.source, device.path], np.intp))
+        for device in devices
+    ]
 
 
 def _meets(starts: I64, ends: I64, devices: Sequence[Gaps]) -> npt.NDArray[np.bool_]:

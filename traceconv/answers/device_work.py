@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -12,7 +11,7 @@ from msgspec import Struct
 
 from traceconv.answers.attribution import NONE, grouped, launches, work_of
 from traceconv.answers.section import Cell, Column, Section, Unit, rounded
-from traceconv.answers.slice_tables import NO_PARENT, Rows, SliceTable
+from traceconv.answers.slice_tables import NO_PARENT, Rows, SliceTable, sums_by
 from traceconv.answers.steps import is_span, is_step
 from traceconv.io.shown import quantity
 from traceconv.model.columns import I64
@@ -110,13 +109,6 @@ def first_above(table: SliceTable, rows: I64, accepted: npt.NDArray[np.bool_]) -
         inside = at != NO_PARENT
         left, at = left[inside], at[inside]
     return found
-
-
-def sums_by(codes: npt.NDArray[Any], values: I64, count: int) -> I64:
-    """Return the exact sum of the values of each of `count` codes."""
-    sums = np.zeros(count, np.int64)
-    np.add.at(sums, codes, values)
-    return sums
 
 
 def _work(table: SliceTable) -> Work:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 
 from msgspec import Struct
 
+from traceconv.answers.device_time import CAUSES
 from traceconv.answers.section import NO_NAME, Activity, Cell, Section, Unit, shown_cell
 from traceconv.answers.steps import STEPS
 from traceconv.io.folders import natural
@@ -186,12 +187,9 @@ _HOST_PARTS = (
     ("wait_ns", "two", "waits"),
     ("untraced_ns", "none", "not recorded"),
 )
-_IDLE_PARTS = (
-    ("host_late_ns", "two", "host late"),
-    ("launch_call_ns", "three", "launch call"),
-    ("dispatch_ns", "one", "dispatch"),
-    ("device_wait_ns", "four", "device wait"),
-    ("unknown_ns", "none", "unknown"),
+_IDLE_PARTS = tuple(
+    (f"{cause}_ns", css, cause.replace("_", " "))
+    for cause, css in zip(CAUSES, ("two", "three", "one", "four", "none"), strict=True)
 )
 
 

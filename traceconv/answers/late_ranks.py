@@ -5,22 +5,19 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 import numpy as np
 from msgspec import Struct
 
 from traceconv.answers.attribution import NONE, grouped, run_parts, timelines
+from traceconv.answers.collective_waits import Waits
 from traceconv.answers.device_time import NOTHING_RAN
-from traceconv.answers.device_work import COMMUNICATION, sums_by, work
-from traceconv.answers.section import Column, Section, Unit, rounded
-from traceconv.answers.slice_tables import Rows, SliceTable, union
+from traceconv.answers.device_work import COMMUNICATION, work
+from traceconv.answers.section import Column, Section, Unit, Unnamed, rounded
+from traceconv.answers.slice_tables import Rows, SliceTable, sums_by, union
 from traceconv.answers.steps import is_span, is_step
 from traceconv.model.columns import I64
 from traceconv.model.trace_inputs import inputs_of
-
-if TYPE_CHECKING:
-    from traceconv.answers.rank_waits import Waits
 
 _LATE = (
     Column("rank", "rank", Unit.COUNT),
@@ -54,10 +51,11 @@ class _Before(Struct, frozen=True):
 def late_causes(table: SliceTable, waited: Waits, unknown: Sequence[str]) -> Section:
     """Return a row for each late rank and name: how much longer it ran than in the mean of the others.
 
-    A collective counts if it is known which rank came last, and if the same ranks met in one before it: what they ran
-    since then is compared. Of a rank with a device this is the work of the device, and while it was idle the slices of
-    the thread that launched the most; of others the slices of the thread that ran the longest. The differences of a
-    rank add up to how much longer it took from one collective to the next.
+    A collective counts if it is known which rank came last. What the same ranks ran since they met in the one before is
+    compared; for the first of all, since the first recording began: NOT_BEGUN is the time before that of a rank.
+    Of a rank with a device this is the work of the device, and while it was idle the slices of the thread that launched
+    the most; of others the slices of the thread that ran the longest. The differences of a rank add up to how much
+    longer it took from one collective to the next.
 
     Args:
         table: the slices.
@@ -65,10 +63,11 @@ def late_causes(table: SliceTable, waited: Waits, unknown: Sequence[str]) -> Sec
         unknown: why the last rank of each is not known; "" where it is.
     """
     section = Section("late_causes", _LATE)
-    before = _before(waited, unknown)
+    trace, slices = table.trace, table.trace.slices
+    begins = _begins(table)
+    before = _before(waited, unknown, None if table.window else begins)
     if before is None:
         return section
-    trace, slices = table.trace, table.trace.slices
     found = work(table)
     is_work = np.zeros(len(slices.ts), bool)
     is_work[found.rows] = True
@@ -86,24 +85,43 @@ def late_causes(table: SliceTable, waited: Waits, unknown: Sequence[str]) -> Sec
     ran = timelines(slices, rows, np.where(np.isin(line_of_track, present), line_of_track, NONE), is_work)
     number_of_line = np.full(len(trace.sources) + 1, NONE, np.int64)
     number_of_line[present] = np.arange(len(present))
-    interval, row, length = run_parts(ran, number_of_line[before.inputs], before.starts, before.ends)
-    names = [*trace.strings, NOTHING_RAN]
+    starts = np.clip(begins[before.inputs], before.starts, before.ends)
+    interval, row, length = run_parts(ran, number_of_line[before.inputs], starts, before.ends)
+    names = [*trace.strings, NOT_BEGUN, NOTHING_RAN]
     name = np.where(row == NONE, len(names) - 1, slices.name[row])
     kind = np.where(row == NONE, 0, np.where(is_work[row], 2, np.where(table.is_wait[row], 3, 1)))
     kind = np.where((row != NONE) & communicates[row], 4, kind)
-    _add_rows(section, before, interval, name * len(_KINDS) + kind, length, names)
+    late = np.flatnonzero(starts > before.starts)
+    codes = np.append(name * len(_KINDS) + kind, np.full(len(late), (len(names) - 2) * len(_KINDS)))
+    lengths = np.append(length, (starts - before.starts)[late])
+    _add_rows(section, before, np.append(interval, late), codes, lengths, names)
     if section.rows:
         section.legend.append(
-            "since the collective before those to which the rank came last; others: the mean of the other ranks"
+            "since the collective before those to which the rank came last, or the begin of the first recording; "
+            "others: the mean of the other ranks"
         )
     return section
 
 
 _KINDS = ("", "host", "device", "wait", COMMUNICATION)
+#: The name of the time in which another rank was recorded, and the late one not yet.
+NOT_BEGUN = Unnamed.NOT_BEGUN
 
 
-def _before(waited: Waits, unknown: Sequence[str]) -> _Before | None:
-    """Return the times before the collectives whose last rank is known; None without any."""
+def _begins(table: SliceTable) -> I64:
+    """Return when the recording of each input begins, ns; later than all times without slices."""
+    slices = table.trace.slices
+    begins = np.full(len(table.trace.sources), np.iinfo(np.int64).max, np.int64)
+    some = table.drawn_in_time[slices.track]
+    np.minimum.at(begins, inputs_of(table.trace, "slices")[some], slices.ts[some])
+    return begins
+
+
+def _before(waited: Waits, unknown: Sequence[str], begins: I64 | None) -> _Before | None:
+    """Return the times before the collectives whose last rank is known; None without any.
+
+    With the times at which the recordings of inputs begin, the first collective of all counts, too.
+    """
     records = waited.records
     edges = np.append(waited.first, len(records.number)).tolist()
     of_ranks: defaultdict[tuple[int, ...], list[tuple[int, int, int]]] = defaultdict(list)
@@ -111,13 +129,19 @@ def _before(waited: Waits, unknown: Sequence[str]) -> _Before | None:
         order = low + np.argsort(records.rank[low:high], kind="stable")
         of_ranks[tuple(records.rank[order].tolist())].append((int(np.min(records.start[low:high])), low, number))
     columns: list[tuple[I64, I64, I64, I64, I64, I64]] = []
+    first = min(map(min, of_ranks.values()), default=None)
     for ranks, collectives in of_ranks.items():
-        for (_, low, _), (_, next_low, number) in pairwise(sorted(collectives)):
+        ordered = sorted(collectives)
+        if begins is not None and ordered[0] == first:
+            ordered.insert(0, (0, NONE, NONE))
+        for (_, low, _), (_, next_low, number) in pairwise(ordered):
             if unknown[number]:
                 continue
-            earlier = low + np.argsort(records.rank[low : low + len(ranks)], kind="stable")
             later = next_low + np.argsort(records.rank[next_low : next_low + len(ranks)], kind="stable")
-            starts = records.end[earlier]
+            if begins is not None and low == NONE:  # since the first recording began
+                starts = np.full(len(ranks), np.min(begins[records.input[later]]))
+            else:
+                starts = records.end[low + np.argsort(records.rank[low : low + len(ranks)], kind="stable")]
             ends = np.maximum(records.start[later], starts)
             is_late = (later == waited.last[number]).astype(np.int64)
             columns.append(

@@ -8,8 +8,7 @@ import numpy.typing as npt
 from traceconv.answers.attribution import NONE, grouped
 from traceconv.answers.device_work import devices, work
 from traceconv.answers.section import Cell, Column, Section, Unit
-from traceconv.answers.slice_tables import Rows, SliceTable
-from traceconv.model.columns import I64
+from traceconv.answers.slice_tables import Rows, SliceTable, median_of
 
 Mask = npt.NDArray[np.bool_]
 _COLUMNS = (
@@ -79,22 +78,17 @@ def _row(table: SliceTable, name: str, positions: Rows, was_busy: Mask, known: M
         name,
         len(calls),
         int(np.sum(slices.dur[ended])) if len(ended) else None,
-        _median(slices.dur[ended]),
+        median_of(slices.dur[ended]),
         len(rows),
         int(np.sum(slices.dur[rows])),
-        _median(latency),
+        median_of(latency),
         int(np.max(latency)),
-        _median(queued),
+        median_of(queued),
         int(np.max(queued)) if len(queued) else None,
         told - late,
         late,
         late / told if told else None,
     )
-
-
-def _median(values: I64) -> int | None:
-    """Return the nearest-rank median, None without values."""
-    return int(np.sort(values)[(len(values) - 1) // 2]) if len(values) else None
 
 
 def _in_time(table: SliceTable) -> tuple[Mask, Mask]:

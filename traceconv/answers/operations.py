@@ -11,10 +11,10 @@ import numpy as np
 import numpy.typing as npt
 
 from traceconv.answers.attribution import NONE, grouped, timelines, work_of
-from traceconv.answers.device_work import declared_operators, devices, first_above, operators, sums_by, work
-from traceconv.answers.section import Cell, Column, Section, Unit, place_of, rounded
-from traceconv.answers.slice_tables import NO_PARENT, Rows, SliceTable, lengths_in_groups
-from traceconv.answers.steps import is_span, is_step, step_rows
+from traceconv.answers.device_work import declared_operators, devices, first_above, operators, work
+from traceconv.answers.section import Cell, Column, Section, Unit, Unnamed, place_of, rounded
+from traceconv.answers.slice_tables import NO_PARENT, Rows, SliceTable, lengths_in_groups, sums_by
+from traceconv.answers.steps import is_span, is_step, timed_steps
 from traceconv.errors import UsageError
 from traceconv.io.shown import quantity
 from traceconv.model.args import ABSENT, arg_values, as_text
@@ -46,7 +46,7 @@ _MEASURES = (
 #: Only if some slice has no recorded duration.
 _UNKNOWN = Column("no_duration", "no duration", Unit.COUNT)
 #: The name of the row of device work that no operator is known to have launched.
-NO_OPERATOR = "(no operator)"
+NO_OPERATOR = Unnamed.NO_OPERATOR
 #: A number for each slice.
 Codes = I32 | I64
 #: So many combinations of keys have numbers of 63 bits.
@@ -224,9 +224,8 @@ def _in_steps(table: SliceTable, groups: _Groups) -> tuple[list[int], int]:
 
     Both are of each process by itself; the time in which several threads run a group counts once.
     """
-    rows = step_rows(table)
-    slices, process = table.trace.slices, table.processes
-    rows = rows[table.timed[rows] & table.in_window(slices.ts[rows]) & table.drawn_in_time[slices.track[rows]]]
+    slices, process, rows = table.trace.slices, table.processes, timed_steps(table)
+    rows = rows[table.in_window(slices.ts[rows])]
     inside = np.zeros(len(groups.order), bool)
     of_steps = 0
     for group, members in grouped(process[slices.track[rows]]):

@@ -118,6 +118,18 @@ def rounded(whole: int, count: int) -> int:
     return quotient + (2 * rest > count or (2 * rest == count and quotient % 2 == 1))
 
 
+class Unnamed(enum.StrEnum):
+    """The names of rows about no name of a recording, in which slices may have the same names."""
+
+    NO_OPERATOR = "(no operator)"
+    #: Not longer than the narrowest column of names, so that it is never cut.
+    NOTHING_RAN = "(none recorded)"
+    NOT_BEGUN = "(not recorded yet)"
+    NOT_RECORDED = "(nothing recorded)"
+    OTHERS = "(other names)"
+    IN_PARALLEL = "(in parallel)"
+
+
 class Window(Struct, frozen=True):
     """The time [start, end) that tables are about.
 

@@ -77,6 +77,18 @@ def lengths_in_groups(group: I64, starts: I64, ends: I64, count: int) -> I64:
     return lengths
 
 
+def sums_by(codes: npt.NDArray[Any], values: I64, count: int) -> I64:
+    """Return the exact sum of the values of each of `count` codes."""
+    sums = np.zeros(count, np.int64)
+    np.add.at(sums, codes, values)
+    return sums
+
+
+def median_of(values: I64 | Sequence[int]) -> int | None:
+    """Return the nearest-rank median, which is one of the values; None without any."""
+    return int(np.sort(values)[(len(values) - 1) // 2]) if len(values) else None
+
+
 def intersect(a: Intervals, b: Intervals) -> Intervals:
     """Return the intersection of two sets."""
     # Each interval of b overlaps a run of intervals of a: those that end behind its start and start before its end.

@@ -9,19 +9,18 @@ import numpy as np
 from msgspec import Struct
 
 from traceconv.answers.attribution import NONE, timelines
-from traceconv.answers.device_time import Gaps, gaps_of, longest_of
+from traceconv.answers.device_time import CAUSES, Gaps, gaps_of, longest_of
 from traceconv.answers.device_work import Device, devices, work
 from traceconv.answers.section import Cell, Column, Section, Unit
 from traceconv.answers.slice_tables import Intervals, Rows, SliceTable, gaps, subtract, union
-from traceconv.answers.steps import exchanges, holding_tracks, runs_nothing, timed_steps
+from traceconv.answers.steps import device_of_step, exchanges, holding_tracks, runs_nothing, timed_steps
 from traceconv.model.columns import I64
 from traceconv.model.trace_inputs import by_stated_inputs, inputs_of
 from traceconv.model.track_table import NO_TRACK
 
-_CAUSES = ("host_late", "launch_call", "dispatch", "device_wait", "unknown")
 #: The columns whose times add up to the duration of a step.
 DISJOINT = (
-    *("compute_ns", "exposed_comm_ns", "exposed_copy_ns", *(f"{cause}_ns" for cause in _CAUSES)),
+    *("compute_ns", "exposed_comm_ns", "exposed_copy_ns", *(f"{cause}_ns" for cause in CAUSES)),
     *("host_ns", "wait_ns", "untraced_ns"),
 )
 _PARTS = (
@@ -33,7 +32,7 @@ _PARTS = (
     Column("exposed_comm_ns", "exposed communication", Unit.NS),
     Column("exposed_copy_ns", "exposed copies", Unit.NS),
     Column("idle_ns", "idle", Unit.NS),
-    *(Column(f"{cause}_ns", cause.replace("_", " "), Unit.NS, detail=True) for cause in _CAUSES),
+    *(Column(f"{cause}_ns", cause.replace("_", " "), Unit.NS, detail=True) for cause in CAUSES),
     Column("longest_gap_ns", "longest gap", Unit.NS, detail=True),
     Column("longest_gap_at_ns", "from", Unit.NS, detail=True),
     Column("host_ns", "host", Unit.NS),
@@ -76,15 +75,16 @@ def step_parts(table: SliceTable, dispatch_limit: int) -> Section:
     inputs = inputs_of(stated, "slices")[steps].tolist()
     starts, ends = slices.ts[steps], table.ends(steps)
     window = int(np.min(starts)), int(np.max(ends))
-    of_input: defaultdict[str, list[_OfDevice]] = defaultdict(list)
+    of_input: defaultdict[str, list[tuple[str, _OfDevice]]] = defaultdict(list)
     for device in devices(table):
-        of_input[device.source].append(_of_device(table, device, window, dispatch_limit))
+        of_input[device.source].append((device.path, _of_device(table, device, window, dispatch_limit)))
     hosts: I64 | None = None
     for number, row in enumerate(steps.tolist()):
         start, end = int(starts[number]), int(ends[number])
         name, track = trace.strings[slices.name[row]], table.title(int(table.row_of_track[slices.track[row]]))
         source = stated.sources[inputs[number]].name
-        for parts in of_input[source]:
+        own_device = device_of_step(table, row)
+        for parts in (parts for path, parts in of_input[source] if own_device in ("", path)):
             sets = (parts.compute, parts.exposed_communication, parts.exposed_copies, *parts.causes)
             lengths = [_within(times, start, end) for times in sets]
             idle = sum(lengths[3:])
@@ -128,7 +128,7 @@ def _of_device(table: SliceTable, device: Device, window: tuple[int, int], dispa
 
 
 def _causes(waits: Gaps) -> tuple[Intervals, ...]:
-    """Return the idle times of each cause, in the order of _CAUSES."""
+    """Return the idle times of each cause, in the order of CAUSES."""
     known, quick = waits.known, waits.known & waits.picked_up
     slow = known & ~waits.picked_up
     edges = (

@@ -15,11 +15,11 @@ import numpy.typing as npt
 from msgspec import Struct
 
 from traceconv.answers.attribution import NONE, Timelines, grouped, run_parts, timelines, work_of
-from traceconv.answers.section import Cell, Column, Section, Unit
-from traceconv.answers.slice_tables import ALL, NOTHING, Intervals, Rows, SliceTable, Some, gaps
+from traceconv.answers.section import Cell, Column, Section, Unit, Unnamed, shown_cell
+from traceconv.answers.slice_tables import ALL, NOTHING, Intervals, Rows, SliceTable, Some, gaps, sums_by
 from traceconv.errors import UsageError
 from traceconv.io.limits import UserPattern, user_pattern
-from traceconv.io.shown import Counted
+from traceconv.io.shown import Counted, one_line
 from traceconv.model.args import having_any
 from traceconv.model.columns import I64, distinct_values
 from traceconv.model.trace_inputs import by_stated_inputs, inputs_of
@@ -75,9 +75,9 @@ SLOW, LEAST_STEPS = 1.25, 3
 #: The names of a slow step that have rows of their own; a step of a model has hundreds.
 MOST_DIFFERENCES = 10
 #: The names of the time in which a step runs nothing that was recorded, and of all other names.
-NOT_RECORDED, OTHERS = "(nothing recorded)", "(other names)"
+NOT_RECORDED, OTHERS = Unnamed.NOT_RECORDED, Unnamed.OTHERS
 #: The name of the time in which several threads of a process ran at once, which counts against them.
-IN_PARALLEL = "(in parallel)"
+IN_PARALLEL = Unnamed.IN_PARALLEL
 #: The codes of names that are none of slices.
 _NOTHING, _PARALLEL = 0, -1
 _SPECIAL = {_NOTHING: NOT_RECORDED, _PARALLEL: IN_PARALLEL}
@@ -191,12 +191,35 @@ def no_steps(table: SliceTable) -> str:
     """Return a note that there are no steps; of a pattern that matches no whole name, with names that are near."""
     pattern = table.step_name
     if not pattern:
-        return "no input marks steps; if slices of the input are steps, name them: --step-name REGEX"
+        parts = _parts_of_steps(table)
+        return f"no input marks steps{parts}; if slices of the input are steps, name them: --step-name REGEX"
 
     names = table.names
     near = [*compress(names, step_pattern(pattern).accepted(names))] or table.near_names(pattern)
     shown = f"; there is {', '.join(name[:_MOST_CHARACTERS] for name in near[:_MOST_NAMES])}" if near else ""
     return f"--step-name {pattern}: no slice has a whole name that matches{shown}"
+
+
+def _parts_of_steps(table: SliceTable) -> str:
+    """Return for a note which range of the user repeats, and how much of the time it takes; "" if none does."""
+    slices = table.trace.slices
+    is_range = table.timed & ~table.is_exchange & (slices.dur > 0)
+    for number, info in enumerate(table.trace.sources):
+        rows = table.rows_of(number)
+        is_range[rows] &= table.of_categories(info.marks.ranges, rows)
+    rows = table.recorded[is_range[table.recorded]]
+    names = len(table.trace.strings)
+    found: list[tuple[int, int, int, str]] = []
+    for code, members in grouped(table.row_of_track[slices.track[rows]] * names + slices.name[rows]):
+        times = table.busy(rows[members])
+        if len(times.starts) > _LEAST_NUMBERED:
+            between = int(times.ends[-1] - times.starts[0])
+            found.append((times.length, between, len(members), table.trace.strings[code % names]))
+    if not found:
+        return ""
+    length, between, count, name = max(found)
+    shown, share = one_line(name[:_MOST_CHARACTERS]), shown_cell(length / between, Unit.SHARE)
+    return f"; {shown} repeats {count} times, in {share} of the time from its first to its last"
 
 
 def step_pattern(pattern: str) -> UserPattern:
@@ -208,7 +231,7 @@ def step_pattern(pattern: str) -> UserPattern:
 
 
 def _marked(table: SliceTable) -> npt.NDArray[np.bool_]:
-    """Return a mask of the slices that the formats declare as steps, by their names or by an arg on a host."""
+    """Return a mask of the slices that the formats declare as steps, by name, arg on a host, or line of a device."""
     trace, slices = table.trace, table.trace.slices
     mask = np.zeros(len(slices.ts), bool)
     for number, info in enumerate(trace.sources):
@@ -219,7 +242,17 @@ def _marked(table: SliceTable) -> npt.NDArray[np.bool_]:
             if info.marks.devices is not None and info.marks.devices.hosts:
                 rows = rows[table.on_tracks(info.marks.devices.hosts, rows)]
             mask[rows] |= having_any(slices.args_at[rows], slices.args_len[rows], trace.args, info.marks.step_args)
+        if info.marks.devices is not None and info.marks.devices.steps and not np.any(mask[table.rows_of(number)]):
+            mask[table.rows_of(number)] = table.on_tracks(info.marks.devices.steps, table.rows_of(number))
     return mask
+
+
+def device_of_step(table: SliceTable, step: int) -> str:
+    """Return the path of the device that a step is about, "" for all devices of its input."""
+    track = int(table.row_of_track[table.trace.slices.track[step]])
+    marks = table.trace.sources[table.trace.tracks[track].source].marks.devices
+    is_of_device = marks is not None and marks.steps and table.on_tracks(marks.steps, np.array([step]))[0]
+    return table.device_path(table.trace.tracks[track].parent) if is_of_device else ""
 
 
 def _numbered(table: SliceTable) -> npt.NDArray[np.bool_]:
@@ -347,20 +380,19 @@ def differences(table: SliceTable, step: int, usual: int) -> list[Difference]:
     """Return the self times of each name in a step and in the median step, the largest increase first."""
     codes, times = zip(*(_self_times(table, row) for row in (step, usual)), strict=True)
     code, at = np.unique(np.concatenate(codes), return_inverse=True)
-    of_steps = np.zeros((2, len(code)), np.int64)
-    for side, places in enumerate(np.split(at.reshape(-1), [len(codes[0])])):
-        of_steps[side, places] = times[side]
+    places = np.split(at.reshape(-1), [len(codes[0])])
+    of_steps = [sums_by(place, ns, len(code)).tolist() for place, ns in zip(places, times, strict=True)]
     strings = table.trace.strings
     found = [
         Difference(_SPECIAL.get(number) or strings[number // len(_KINDS)], _KINDS[max(number, 0) % len(_KINDS)], *pair)
-        for number, *pair in zip(code.tolist(), *of_steps.tolist(), strict=True)
+        for number, *pair in zip(code.tolist(), *of_steps, strict=True)
         if any(pair)
     ]
     return sorted(found, key=lambda part: (part.usual - part.time, part.name, part.kind))
 
 
 def _self_times(table: SliceTable, step: int) -> tuple[I64, I64]:
-    """Return the codes of the names and kinds in a step, 0 for nothing recorded, and the self time of each, ns.
+    """Return the codes of names and kinds in a step, 0 for nothing recorded, and self times of each, ns.
 
     They are those of the thread of the step, and, while it runs nothing, of the communication of other threads of its
     process. If nothing lies inside any step of it, they are those of all threads of its process: IN_PARALLEL is then
@@ -375,9 +407,8 @@ def _self_times(table: SliceTable, step: int) -> tuple[I64, I64]:
         idle = gaps(table.busy(rows[runs]), start, start + duration)
         other, ns = _exchanged(table, int(table.processes[slices.track[step]]), idle)
         self_ns = np.append(np.where(runs, table.nesting.self_ns[rows], 0), ns)
-        rest = duration - int(np.sum(self_ns))
         codes = np.append(np.where(runs, _codes(table, rows), _NOTHING), _codes(table, other))
-        return _summed(np.append(codes, _NOTHING), np.append(self_ns, rest))
+        return np.append(codes, _NOTHING), np.append(self_ns, duration - int(np.sum(self_ns)))
     ran, busy = table.once(_ran_by_process).get(
         int(table.processes[slices.track[step]]), (np.empty(0, np.intp), NOTHING)
     )
@@ -386,7 +417,7 @@ def _self_times(table: SliceTable, step: int) -> tuple[I64, I64]:
     self_ns = table.nesting.self_ns[rows]
     nothing = gaps(busy, start, start + duration).length
     rest = nothing, duration - nothing - int(np.sum(self_ns))
-    return _summed(np.append(_codes(table, rows), (_NOTHING, _PARALLEL)), np.append(self_ns, rest))
+    return np.append(_codes(table, rows), (_NOTHING, _PARALLEL)), np.append(self_ns, rest)
 
 
 def _codes(table: SliceTable, rows: Some) -> I64:
@@ -397,14 +428,6 @@ def _codes(table: SliceTable, rows: Some) -> I64:
     kinds = np.where(table.is_wait[rows], 1, others)
     codes: I64 = table.trace.slices.name[rows] * np.int64(len(_KINDS)) + kinds
     return codes
-
-
-def _summed(codes: I64, ns: I64) -> tuple[I64, I64]:
-    """Return the distinct codes, and the sum of the times of each."""
-    distinct, at = np.unique(codes, return_inverse=True)
-    times = np.zeros(len(distinct), np.int64)
-    np.add.at(times, at.reshape(-1), ns)
-    return distinct, times
 
 
 def exchanges(table: SliceTable) -> Rows:

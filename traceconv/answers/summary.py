@@ -5,17 +5,18 @@ Each rule makes one sentence of the tables, and names the table. `docs/answers.m
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
+import numpy as np
 from msgspec import Struct
 
-from traceconv.answers.device_time import NOTHING_RAN
 from traceconv.answers.device_work import COMMUNICATION, COMPUTATION, COPY
-from traceconv.answers.operations import NO_OPERATOR
-from traceconv.answers.section import Cell, Column, Section, Unit, shown_cell
-from traceconv.answers.steps import IN_PARALLEL, OTHERS, STEPS
+from traceconv.answers.section import Cell, Column, Section, Unit, Unnamed, shown_cell
+from traceconv.answers.slice_tables import median_of, union
+from traceconv.answers.steps import STEPS
 from traceconv.io.shown import quantity
 from traceconv.model.diagnostics import CALLS
 from traceconv.model.numbers import format_short
@@ -35,6 +36,8 @@ _MOST_OF = 0.5
 #: The share of device time without an operator is said from a tenth on: the shares of operators among the rest would be
 #: a ninth larger.
 _UNNAMED = 0.1
+#: Steps stand for the run if they cover this share of it.
+_MOST = 1 - _UNNAMED
 #: A gap is at an edge of the window if no more than this share of the window is between them.
 _EDGE = 0.01
 _LONGEST_NAME = 80
@@ -78,10 +81,14 @@ class Finding(Struct, frozen=True):
 
 
 class Tables:
-    """The rows of the tables that the rules read, by the name of the table; empty where a table has none."""
+    """The rows of the tables that the rules read, by the name of the table; empty where a table has none.
 
-    def __init__(self, sections: Mapping[str, Section]) -> None:
-        self._sections = sections
+    Attributes:
+        length: the time that the tables are about, ns.
+    """
+
+    def __init__(self, sections: Mapping[str, Section], length: int) -> None:
+        self._sections, self.length = sections, length
 
     def notes(self, name: str) -> list[str]:
         """Return the notes of a table."""
@@ -99,9 +106,9 @@ class Tables:
         return section.records() if section is not None else []
 
 
-def summary(sections: Sequence[Section]) -> list[Section]:
-    """Return the tables `summary` and `unanswered` of the other tables of a report, which count the same slices."""
-    tables = Tables({section.name: section for section in sections})
+def summary(sections: Sequence[Section], length: int) -> list[Section]:
+    """Return the tables `summary` and `unanswered` of the other tables of a report, which are about `length` ns."""
+    tables = Tables({section.name: section for section in sections}, length)
     found, unanswered = Section("summary", SUMMARY), Section("unanswered", _UNANSWERED)
     for rule in _RULES:
         for finding in rule(tables):
@@ -197,7 +204,8 @@ def _limit(tables: Tables) -> Iterator[Finding]:
     window, causes = spent.window, spent.causes
     if not _devices(tables) or not window or spent.idle == window:
         return
-    steps = {(row["input"], row["track"], row["start_ns"]) for row in rows} if section == "step_parts" else ()
+    steps = rows if section == "step_parts" else []
+    covered = _covered(steps) / tables.length if steps and tables.length else 1
     numbers: Numbers = {
         "window_ns": window,
         "busy_ns": window - spent.idle,
@@ -208,13 +216,17 @@ def _limit(tables: Tables) -> Iterator[Finding]:
         "idle_cause": spent.cause if spent.idle else None,
         "idle_cause_ns": spent.cause_ns,
         "devices": len(names),
-        "steps": len(steps),
+        "steps": len({*map(_step, steps)}),
         "limit": spent.limit,
     }
+    what = "run"
+    if covered < _MOST:
+        what, numbers["steps_share"] = "steps", covered
     name, were = (names[0], "was") if len(names) == 1 else (f"the {len(names)} devices", "were")
-    in_all = "in all, " if len(names) > 1 else ""
-    counted = f" ({in_all}{quantity(len(steps), STEPS)})" if steps else " (in all)" if in_all else ""
-    of_window = f"{format_short(window)}{counted}"
+    about = ["in all"] if len(names) > 1 else []
+    about += [_counted(tables, steps)] if steps else []
+    about += [f"{_percent(covered, 1)} of the recording"] if what == "steps" else []
+    of_window = f"{format_short(window)} ({', '.join(about)})" if about else format_short(window)
     whys = ("host_late", "launch_call") if spent.cause == "host" else (spent.cause,)
     said = [f"{_percent(causes[why], window)} {_CAUSES[why]}" for why in whys if causes[why] >= _NOTHING * window]
     why = ", ".join(said)
@@ -224,7 +236,7 @@ def _limit(tables: Tables) -> Iterator[Finding]:
         communicated = _percent(spent.communication, window)
         exposed = f"; {communicated} communication alone" if spent.communication >= _NOTHING * window else ""
         busy = _percent(window - spent.idle, window)
-        text = f"Work on the device limited the run: {name} {were} busy {busy} of {of_window}{exposed}{idle}."
+        text = f"Work on the device limited the {what}: {name} {were} busy {busy} of {of_window}{exposed}{idle}."
     elif spent.limit == "idle":
         ran = _late_host(tables, in_steps=bool(steps)) if spent.cause == "host" else None
         during = ""
@@ -235,14 +247,42 @@ def _limit(tables: Tables) -> Iterator[Finding]:
             during = _during(ran)
         heads = {"input data": "Input data", "host": "The host", "dispatch": "Starting launched work"}
         head, idle = heads.get(numbers["limit"], "Idle time"), _percent(spent.idle, window)
-        text = f"{head} limited the run: {name} {were} idle {idle} of {of_window}: {why}{gap}{during}."
+        text = f"{head} limited the {what}: {name} {were} idle {idle} of {of_window}: {why}{gap}{during}."
     else:
         amount = spent.communication if spent.limit == "communication" else spent.copies
         text = (
-            f"{spent.limit.capitalize()} limited the run: for {_percent(amount, window)} of {of_window}, {name} did "
+            f"{spent.limit.capitalize()} limited the {what}: for {_percent(amount, window)} of {of_window}, {name} did "
             f"nothing else; {_percent(spent.compute, window)} computation, {_percent(spent.idle, window)} idle."
         )
     yield Finding("limit", text, section, numbers)
+
+
+def _step(row: Row) -> tuple[str, str, int]:
+    """Return what tells a step of `step_parts` apart: its input, track and start."""
+    return row["input"], row["track"], row["start_ns"]
+
+
+def _covered(steps: Sequence[Row]) -> int:
+    """Return how long some of the steps lasted, ns."""
+    starts, spans = (np.array([row[key] for row in steps], np.int64) for key in ("start_ns", "span_ns"))
+    return union(starts, starts + spans).length
+
+
+def _counted(tables: Tables, rows: Sequence[Row]) -> str:
+    """Return how many steps rows of `step_parts` are about, and of how many ranks or tracks, if these are several."""
+    steps = {*map(_step, rows)}
+    of_tracks = Counter((source, track) for source, track, _ in steps)
+    most = max(of_tracks.values())
+    if len(of_tracks) == 1:
+        return quantity(most, STEPS)
+    sources = [source for source, _ in of_tracks]
+    by_rank = len({*sources}) == len(sources) and {*sources} <= {row["input"] for row in tables.rows("ranks")}
+    owners = f"{len(of_tracks)} {'ranks' if by_rank else 'tracks'}"
+    return (
+        f"{quantity(most, STEPS)} of each of {owners}"
+        if most == min(of_tracks.values())
+        else f"{len(steps)} steps of {owners}"
+    )
 
 
 def _one_gap(rows: Sequence[Row], spent: _Spent, numbers: Numbers) -> str:
@@ -294,7 +334,7 @@ def _during(ran: Row) -> str:
     if ran["time_ns"] < LIMITING * ran["whole_ns"]:
         return ""
     nothing = "nothing is recorded on the launching thread"
-    did = nothing if ran["name"] == NOTHING_RAN else f"{_short(ran['name'])} ran"
+    did = nothing if ran["name"] is Unnamed.NOTHING_RAN else f"{_short(ran['name'])} ran"
     return f"; for {_percent(ran['time_ns'], ran['whole_ns'])} of the time in which the host launched nothing, {did}"
 
 
@@ -343,7 +383,9 @@ def _kernel(tables: Tables) -> Iterator[Finding]:
 
 def _operator(tables: Tables) -> Iterator[Finding]:
     rows = tables.rows("operations")
-    of_devices = [row for row in rows if row.get("device_ns") and row["name"] != NO_OPERATOR] if _named(rows) else []
+    of_devices = (
+        [row for row in rows if row.get("device_ns") and row["name"] is not Unnamed.NO_OPERATOR] if _named(rows) else []
+    )
     if of_devices:
         row, *others = sorted(of_devices, key=lambda each: -each["device_ns"])
         is_call = row["no_operator_ns"] == row["device_ns"]
@@ -413,7 +455,7 @@ def _not_recorded(tables: Tables) -> Iterator[Finding]:
     span, nothing = _sum(rows, "span_ns"), _sum(rows, "untraced_ns")
     if not _devices(tables) and nothing and LIMITING * span <= nothing < span:
         text = (
-            f"For {_percent(nothing, span)} of {format_short(span)} ({quantity(len(rows), STEPS)}), nothing that the "
+            f"For {_percent(nothing, span)} of {format_short(span)} ({_counted(tables, rows)}), nothing that the "
             f"steps ran is recorded: {format_short(nothing)} before, between and after what is."
         )
         yield Finding("not_recorded", text, "step_parts", {"span_ns": span, "untraced_ns": nothing})
@@ -426,7 +468,7 @@ def _communication(tables: Tables) -> Iterator[Finding]:
     if not _devices(tables) and communicated and communicated >= LIMITING * span:
         text = (
             f"Communication took {_percent(communicated, span)} of {format_short(span)} "
-            f"({quantity(len(rows), STEPS)}), while the steps ran no other operation: {format_short(communicated)}."
+            f"({_counted(tables, rows)}), while the steps ran no other operation: {format_short(communicated)}."
         )
         numbers = {"span_ns": span, "exposed_comm_ns": communicated}
         yield Finding("communication", text, "step_parts", numbers)
@@ -465,15 +507,14 @@ def _slow_step(tables: Tables) -> Iterator[Finding]:
     """Tell which step took the most beyond the median step of its track, and what of it was longer."""
     differences = tables.rows("step_differences")
     parts = tables.rows("step_parts")
-    times = {(row["input"], row["track"], row["start_ns"]): row["span_ns"] for row in parts}
     if not differences:
-        if len(times) >= 3:
-            yield _durations(times)
+        if len({*map(_step, parts)}) >= 3:
+            yield _durations(tables, parts)
         return
     first = differences[0]
     of_step = [row for row in differences if all(row[key] == first[key] for key in ("input", "track", "start_ns"))]
     whole = sum(row["difference_ns"] for row in of_step)
-    named = [row for row in of_step if row["name"] not in (OTHERS, IN_PARALLEL)]
+    named = [row for row in of_step if not any(row["name"] is rest for rest in (Unnamed.OTHERS, Unnamed.IN_PARALLEL))]
     most = max(named, key=lambda row: row["difference_ns"])
     span = sum(row["time_ns"] for row in of_step)
     step, usual = _short(first["step"]), _short(first["usual_step"])
@@ -497,18 +538,21 @@ def _slow_step(tables: Tables) -> Iterator[Finding]:
     yield Finding("slow_step", text, "step_differences", numbers)
 
 
-def _durations(times: Mapping[tuple[str, str, int], int]) -> Finding:
-    """Tell how long steps took, of each track by itself; the key of a step is its input, track and start."""
+def _durations(tables: Tables, parts: Sequence[Row]) -> Finding:
+    """Tell how long steps took, of each track by itself."""
+    times = {_step(row): row["span_ns"] for row in parts}
     of_tracks: dict[tuple[str, str], list[int]] = {}
     for (source, track, _), span in times.items():
         of_tracks.setdefault((source, track), []).append(span)
-    medians = sorted(sorted(spans)[(len(spans) - 1) // 2] for spans in of_tracks.values())
-    longest, counted = max(times.values()), f"{len(times)} steps"
+    medians = sorted(median_of(spans) or 0 for spans in of_tracks.values())
+    longest = max(times.values())
     each = f"{format_short(medians[0])} each (median)"
     if len(medians) > 1:
-        counted += f" on {len(medians)} tracks"
-        each = f"{format_short(medians[0])} to {format_short(medians[-1])} (medians of the tracks)"
-    text = f"{counted} took {each}; the slowest one {format_short(longest)}."
+        each = f"{format_short(medians[0])} to {format_short(medians[-1])}"
+    if 1 < len(medians) < len(times):
+        each += " (medians of the tracks)"
+    slowest = f"; the slowest one {format_short(longest)}" if len(medians) < len(times) else ""
+    text = f"{_counted(tables, parts)} took {each}{slowest}."
     numbers = {
         "steps": len(times),
         "tracks": len(medians),
@@ -537,8 +581,16 @@ def _ranks(tables: Tables) -> Iterator[Finding]:
             if causes and causes[0]["extra_ns"] >= LIMITING * row["caused_ns"]:
                 cause = causes[0]
                 numbers |= {"name": cause["name"], "extra_ns": cause["extra_ns"]}
-                did = "had nothing recorded" if cause["name"] == NOTHING_RAN else f"ran {_short(cause['name'])}"
-                text += f" Since the collective before, it {did} {format_short(cause['extra_ns'])} longer than they."
+                longer = format_short(cause["extra_ns"])
+                if cause["name"] is Unnamed.NOT_BEGUN:
+                    text += f" Its recording begins {longer} later than theirs."
+                else:
+                    ran = (
+                        "had nothing recorded"
+                        if cause["name"] is Unnamed.NOTHING_RAN
+                        else f"ran {_short(cause['name'])}"
+                    )
+                    text += f" Before collectives, it {ran} {longer} longer than they."
             yield Finding("late_rank", text, "ranks", numbers)
 
 

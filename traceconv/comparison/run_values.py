@@ -10,9 +10,9 @@ import numpy.typing as npt
 
 from traceconv.answers.attribution import NONE
 from traceconv.answers.device_time import DISPATCH_LIMIT
-from traceconv.answers.device_work import first_above, operators, sums_by, work
+from traceconv.answers.device_work import first_above, operators, work
 from traceconv.answers.operations import NO_OPERATOR, Codes, combined, key_of
-from traceconv.answers.slice_tables import NO_PARENT, Rows, SliceTable
+from traceconv.answers.slice_tables import NO_PARENT, Rows, SliceTable, sums_by
 from traceconv.answers.step_parts import DISJOINT, step_parts
 from traceconv.answers.steps import NOT_RECORDED, is_span, is_step, step_rows
 from traceconv.model.columns import I64
