@@ -352,16 +352,16 @@ def _disjoint(parts: list[Row]) -> list[Row]:
 def _late_host(tables: Tables, *, in_steps: bool) -> Row | None:
     """Return what late hosts ran the longest, with the share of loaders of input data; None if they were not late."""
     time, loading = ("steps_ns", "steps_input_data_ns") if in_steps else ("time_ns", "input_data_ns")
-    times: dict[str, int] = {}
+    times = Counter[tuple[type[str], str]]()
     for row in tables.rows("host_late"):
-        times[row["name"]] = times.get(row["name"], 0) + row[time]
-    whole = sum(times.values())
+        times[type(row["name"]), row["name"]] += row[time]
+    whole = times.total()
     if not whole:
         return None
-    name = max(times, key=lambda ran: times[ran])
+    (_, name), longest = times.most_common(1)[0]
     return {
         "name": name,
-        "time_ns": times[name],
+        "time_ns": longest,
         "whole_ns": whole,
         "share": _sum(tables.rows("host_late"), loading) / whole,
     }
