@@ -149,12 +149,22 @@ def test_many_ranks_are_in_natural_order_on_a_small_page(tmp_path: Path) -> None
 
 
 def test_steps_of_one_name_are_told_apart_by_their_start_and_track() -> None:
-    columns = ("name", "device", "start_ns", "compute_ns", "host_ns", "wait_ns", "untraced_ns", "track")
-    rows: list[tuple[Cell, ...]] = [("run", "", at, None, 5, 0, 1, track) for track in ("a", "b") for at in (0, 10)]
+    columns = (
+        "name",
+        "device",
+        "start_ns",
+        "compute_ns",
+        "host_ns",
+        "exposed_comm_ns",
+        "wait_ns",
+        "untraced_ns",
+        "track",
+    )
+    rows: list[tuple[Cell, ...]] = [("run", "", at, None, 5, 0, 0, 1, track) for track in ("a", "b") for at in (0, 10)]
     section = Section("step_parts", tuple(Column(name, name, Unit.TEXT) for name in columns), rows)
     bars = re.findall(r'class="name">(.*?)</div>', page([section], 0))
     assert bars == ["run at 0 ns · a", "run at 10 ns · a", "run at 0 ns · b", "run at 10 ns · b"]
-    many = Section("step_parts", section.columns, [(f"run {at}", "", at, None, at, 0, 0, "a") for at in range(30)])
+    many = Section("step_parts", section.columns, [(f"run {at}", "", at, None, at, 0, 0, 0, "a") for at in range(30)])
     assert re.findall(r'class="name">(.*?)</div>', page([many], 0)) == [f"run {at}" for at in range(15, 30)]
     assert "15 of 30 are drawn: the longest ones." in page([many], 0)
 

@@ -271,7 +271,7 @@ def test_tables_without_rows_are_left_out_unless_asked_for(form: str) -> None:
     found = run(CUDA, "--format", form).stdout
     headings = [line.removeprefix("## ") for line in found.splitlines() if line and line[:2] not in ("  ", "| ", "- ")]
     assert headings == [
-        *("summary", "device", "kernels", "operations", "launches", "steps", "step_parts", "waits"),
+        *("summary", "device", "host_late", "kernels", "operations", "launches", "steps", "step_parts", "waits"),
         *("memory", "allocations", "memory_steps", "overview"),
     ]
     assert (
