@@ -173,7 +173,7 @@ def test_the_picture_of_the_readme_is_what_a_terminal_shows(update_golden: bool)
     )
     assert len(wanted) < 10_000
     check_document(DOCS / "report.svg", wanted, update_golden)
-    assert "limited the run: GPU 0 (NVIDIA H100 80GB HBM3) was idle 30.9 %" in wanted, "as the text in its place says"
+    assert "limited the steps: GPU 0 (NVIDIA H100 80GB HBM3) was idle 30.9 %" in wanted, "as the text in its place says"
 
 
 def test_the_table_of_layers(update_golden: bool) -> None:

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from traceconv.align.launches import OwnIds, group_numbers, own_ids, with_ids
-from traceconv.answers.slice_tables import NO_PARENT, Rows, SliceTable, nesting_of
+from traceconv.answers.slice_tables import NO_PARENT, Rows, SliceTable, lengths_in_groups, nesting_of, sums_by
 from traceconv.model.columns import I64, distinct_values
 from traceconv.model.marks import LaunchMarks, of_launches
 from traceconv.model.trace import Slices, take
@@ -286,6 +286,22 @@ def run_parts(ran: Timelines, line: I64, starts: I64, ends: I64) -> tuple[I64, R
         np.append(ran.rows[segment], np.full(len(none), NONE)),
         np.append(length, (ends - starts)[none]),
     )
+
+
+def self_lengths(table: SliceTable, rows: Rows, group: I64, count: int) -> I64:
+    """Return for each of `count` groups of slices how long a thread runs one of them itself, of each process, ns."""
+    slices, parent, tracks = table.trace.slices, table.nesting.parent, len(table.trace.tracks)
+    if len(np.unique(slices.track[rows])) == len(np.unique(table.processes[slices.track[rows]])):
+        return sums_by(group, table.nesting.self_ns[rows], count)
+    group_of = np.full(len(slices.ts) + 1, NONE, np.int64)  # NO_PARENT is the last one
+    group_of[rows] = group
+    ran = timelines(slices, np.flatnonzero((group_of[:-1] != NONE) | (group_of[parent] != NONE)), np.arange(tracks))
+    number = group_of[ran.rows]  # NONE is the last one
+    some = number != NONE
+    process = table.processes[slices.track[ran.rows[some]]]
+    pair, number_of_pair = np.unique(number[some] * tracks + process, return_inverse=True)
+    lengths = lengths_in_groups(number_of_pair.reshape(-1), ran.starts[some], ran.ends[some], len(pair))
+    return sums_by(pair // tracks, lengths, count)
 
 
 def _within(times: I64, intervals: Sequence[tuple[I64, I64]]) -> tuple[I64, I64]:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from traceconv.answers.attribution import NONE, grouped, timelines, work_of
+from traceconv.answers.attribution import NONE, grouped, self_lengths, work_of
 from traceconv.answers.device_work import declared_operators, devices, first_above, operators, work
 from traceconv.answers.section import Cell, Column, Section, Unit, Unnamed, place_of, rounded
 from traceconv.answers.slice_tables import NO_PARENT, Rows, SliceTable, lengths_in_groups, sums_by
@@ -237,23 +237,7 @@ def _in_steps(table: SliceTable, groups: _Groups) -> tuple[list[int], int]:
         inside[of_process] = (step >= 0) & (table.ends(slices_of_process) <= np.append(times.ends, 0)[step])
     group_of = np.cumsum(np.bincount(groups.first, minlength=len(groups.order))) - 1
     some = inside & (groups.row_self_ns > 0)
-    return _self_lengths(table, groups.order[some], group_of[some], len(groups.first)).tolist(), of_steps
-
-
-def _self_lengths(table: SliceTable, rows: Rows, group: I64, count: int) -> I64:
-    """Return for each of `count` groups of slices how long a thread runs one of them itself, of each process, ns."""
-    slices, parent, tracks = table.trace.slices, table.nesting.parent, len(table.trace.tracks)
-    if len(np.unique(slices.track[rows])) == len(np.unique(table.processes[slices.track[rows]])):
-        return sums_by(group, table.nesting.self_ns[rows], count)
-    group_of = np.full(len(slices.ts) + 1, NONE, np.int64)  # NO_PARENT is the last one
-    group_of[rows] = group
-    ran = timelines(slices, np.flatnonzero((group_of[:-1] != NONE) | (group_of[parent] != NONE)), np.arange(tracks))
-    number = group_of[ran.rows]  # NONE is the last one
-    some = number != NONE
-    process = table.processes[slices.track[ran.rows[some]]]
-    pair, number_of_pair = np.unique(number[some] * tracks + process, return_inverse=True)
-    lengths = lengths_in_groups(number_of_pair.reshape(-1), ran.starts[some], ran.ends[some], len(pair))
-    return sums_by(pair // tracks, lengths, count)
+    return self_lengths(table, groups.order[some], group_of[some], len(groups.first)).tolist(), of_steps
 
 
 class _Groups:
