@@ -330,7 +330,7 @@ def test_errors_are_one_line_and_a_hint() -> None:
         (("merge", "s3://bucket/a.json", "-o", "out.pftrace"), "download the file first"),
         (("convert", "file:///absent/a.json"), "name the path alone"),
         (("convert", "absent.json"), "check the spelling"),
-        (("compare", "a.json", "b.json"), "traceconv diff BEFORE AFTER"),
+        (("compar", "a.json", "b.json"), "did you mean"),
         (("sql", "a.json"), "traceconv query FILE"),
         (("report", KINETO, "--section", "kernel"), "did you mean --section kernels?"),
         (("report", KINETO, "--section", "operators"), "did you mean --section operations?"),

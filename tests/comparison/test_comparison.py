@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -13,6 +15,7 @@ from traceconv.comparison.run_values import Values
 #: The operation of a simulated run that gets slower; it is 1 % of a step.
 SLOWER = "op3"
 Times = dict[str, int]
+SECOND = 1_000_000_000
 Row = dict[str, object]
 
 
@@ -159,3 +162,37 @@ def test_the_gate_opens_for_slower_alone(slower: float) -> None:
     assert not compare(after, before).is_slower(0.0, rows=True)
     verdict = _rows(comparison)["a"]["verdict"]
     assert verdict == ("slower" if slower > 1 else "same")
+
+
+def _ids(comparison: Comparison) -> dict[str, str]:
+    return {str(row["id"]): str(row["text"]) for row in comparison.sections[0].records()}
+
+
+def test_properties_that_differ_between_the_sides_are_told() -> None:
+    a100 = replace(_run({"a": 1000}), environment={"device": "A100", "with_stack": "", "driver": "1", "host": "x"})
+    h100 = replace(a100, environment={"device": "H100", "with_stack": "1", "driver": "1", "threads": "8"})
+    comparison = compare([a100], [h100])
+    told = _ids(comparison)["environment"].partition(": ")[2]
+    assert told == "device (A100 before, H100 after), with_stack (not stated before, 1 after)."
+    section = next(section for section in comparison.sections if section.name == "diff_environment")
+    assert section.rows == [("device", "A100", "H100"), ("with_stack", "", "1")]
+
+
+def test_properties_that_differ_of_both_sides_are_in_the_table_alone() -> None:
+    runs = [replace(_run({"a": 1000}), environment={"host": host}) for host in "xy"]
+    comparison = compare(runs, runs)
+    assert "environment" not in _ids(comparison)
+    assert next(s for s in comparison.sections if s.name == "diff_environment").rows == [("host", "x; y", "x; y")]
+    assert "diff_environment" not in [section.name for section in compare(runs[:1], runs[:1]).sections]
+
+
+def _at(*seconds: int) -> list[Run]:
+    return [replace(_run({"a": 1000}), span_ns=(each * SECOND, each * SECOND + SECOND)) for each in seconds]
+
+
+def test_runs_that_were_not_recorded_in_turns_are_told() -> None:
+    assert "All runs before the change were recorded earlier" in _ids(compare(_at(1, 2), _at(3, 4)))["turns"]
+    assert "All runs after the change were recorded earlier" in _ids(compare(_at(3, 4), _at(1, 2)))["turns"]
+    assert "turns" not in _ids(compare(_at(1, 3), _at(2, 4)))
+    assert "turns" not in _ids(compare(_at(1), _at(2)))
+    assert "turns" not in _ids(compare([_run({"a": 1000})] * 2, _at(3, 4)))

@@ -12,6 +12,10 @@ import pytest
 
 from tests import commands
 from tests.golden import ROOT
+from traceconv import api
+from traceconv.comparison.environment import environment
+from traceconv.comparison.runs import Selection
+from traceconv.recordings import Settings, opened
 
 KINETO = ROOT / "pytorch-kineto" / "torch-convnet-process" / "input.json"
 CUDA = ROOT / "pytorch-kineto" / "cuda-streams" / "input.json"
@@ -48,7 +52,7 @@ def test_json_follows_its_schema_and_adds_up(inputs: tuple[Path, Path]) -> None:
     jsonschema.validate(document, SCHEMA)
     assert {row["run"] for row in document["diff_runs"]} == set(map(str, inputs))
     for name, rows in document.items():
-        if name.startswith("diff_") and name != "diff_runs" and len(rows) > 1:
+        if name.startswith("diff_") and name not in ("diff_runs", "diff_environment") and len(rows) > 1:
             total, *parts = rows
             assert sum(row["contribution_ns"] for row in parts) == total["contribution_ns"]
 
@@ -134,3 +138,30 @@ def test_conditions_leave_the_rest_in_one_row() -> None:
     names = {row["name"] for row in json.loads(result.stdout)["diff_operations"]}
     assert {"(total)", "(others)"} < names
     assert all("conv" in name for name in names if not name.startswith("("))
+
+
+def test_what_files_state_about_their_recording_is_compared(tmp_path: Path) -> None:
+    recorded = json.loads(CUDA.read_text(encoding="utf-8"))
+    other = tmp_path / "other.json"
+    other.write_text(json.dumps(recorded | {"with_stack": 1, "host_name": "node9"}), encoding="utf-8")
+    document = json.loads(commands.run("compare", CUDA, other, "--json").stdout)
+    jsonschema.validate(document, SCHEMA)
+    stated = {row["property"]: row["after"] for row in document["diff_environment"]}
+    assert stated == {"host": "node9", "with_stack": "1"}
+
+
+@pytest.mark.parametrize(
+    ("path", "stated"),
+    [
+        (ROOT / "onednn-verbose" / "all-ts" / "input.log", {"oneDNN": "3.12.0", "threads": "2"}),
+        (ROOT / "tvm-profile" / "counters-and-locale" / "input.log", {"threads": "8", "executor": "Graph"}),
+        (ROOT / "perf-data" / "big_endian" / "input.data", {"host": "bigiron"}),
+    ],
+)
+def test_properties_of_formats_are_found(path: Path, stated: dict[str, str]) -> None:
+    assert environment(api.read(path)).items() >= stated.items()
+
+
+def test_the_step_of_the_clock_is_that_of_the_file() -> None:
+    run = Selection(("name",), "", "", "", keep_first=False).run("x", opened([ORT], Settings()))
+    assert run.resolution_ns == 1000

@@ -48,6 +48,7 @@ class ReceiptLine:
         moved_ns: how much later the first event is than its file states, ns; None if not known. Not in the metadata.
         device_bound_ns: how wrong times of its device can be against those of the first device of the job, ns; None if
             the bound of the clock holds there, too.
+        resolution_ns: the smallest step of the clock, ns. Not in the metadata.
     """
 
     file: str
@@ -68,6 +69,7 @@ class ReceiptLine:
     two_hosts: bool = False
     moved_ns: int | None = None
     device_bound_ns: int | None = None
+    resolution_ns: int = 1
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -86,7 +88,7 @@ class ReceiptLine:
         names = ["warnings" if member.name == "messages" else member.name for member in fields(self)]
         unless_none = ("residual_ns", "rank", "world_size", "device_bound_ns")
         unless_empty = ("drift_ppm", "matches", "warnings", "note", "host", "two_hosts")
-        absent = {"moved_ns", *(name for name in unless_none if getattr(self, name) is None)}
+        absent = {"moved_ns", "resolution_ns", *(name for name in unless_none if getattr(self, name) is None)}
         absent.update(name for name in unless_empty if not getattr(self, name))
         return {name: getattr(self, name) for name in names if name not in absent}
 
@@ -291,6 +293,7 @@ def receipt_line(
         source.world_size,
         clock_map.two_hosts,
         moved,
+        resolution_ns=domain.resolution_ns,
     )
 
 

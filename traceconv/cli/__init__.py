@@ -60,10 +60,11 @@ _MODULES = {
     "format_commands": ("formats", "identify", "how"),
 }
 _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
+#: Other names of commands.
+_ALIASES = {"compare": "diff"}
 
 #: What to use for commands that other tools have and this one lacks.
 _ELSEWHERE = {
-    "compare": "traceconv diff BEFORE AFTER",
     "sql": "traceconv query FILE 'select ...'",
 }
 
@@ -121,6 +122,7 @@ class _Commands(click.Group):
         return _COMMANDS
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
+        name = _ALIASES.get(name, name)
         if name not in _COMMANDS:
             return None
         if name not in _RUN_OTHERS:
@@ -137,11 +139,11 @@ class _Commands(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        if args and args[0] not in _COMMANDS and not args[0].startswith("-"):
+        if args and args[0] not in (*_COMMANDS, *_ALIASES) and not args[0].startswith("-"):
             import difflib  # costs some ms
             import shlex
 
-            similar = difflib.get_close_matches(args[0], _COMMANDS, 1)
+            similar = difflib.get_close_matches(args[0], [*_COMMANDS, *_ALIASES], 1)
             hint = f"did you mean {similar[0]}?" if similar else "traceconv --help lists the commands"
             hint = _ELSEWHERE.get(args[0], hint)
             if os.path.isfile(args[0]):

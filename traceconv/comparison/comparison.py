@@ -17,12 +17,14 @@ import msgspec
 
 from traceconv.answers.section import Cell, Column, Section, Unit, shown_cell
 from traceconv.answers.summary import SUMMARY, Finding
+from traceconv.comparison.environment import differences
 from traceconv.comparison.rank_tests import LEVEL, Shift, adjusted, found_change, runs_to_find, shift, u_test
 from traceconv.comparison.run_values import MEASURES, Key, Values
 from traceconv.io.shown import Counted, quantity
 from traceconv.model.numbers import format_short
 
 RUNS = Counted("run", "runs")
+_OTHERS = Counted("other property", "other properties")
 #: The smallest relative change that is called one.
 MIN_CHANGE = 0.02
 #: A change below this share of the step, or of so many steps of the clock, is none.
@@ -61,11 +63,21 @@ class State(enum.Enum):
 
 @dataclass(frozen=True)
 class Run:
-    """A run: its name, its values by measure, and the largest step of its clocks, ns."""
+    """A run.
+
+    Attributes:
+        name: its name.
+        values: its values by measure.
+        resolution_ns: the largest step of its clocks, ns.
+        environment: how it was recorded: the properties of its host, devices, tools, by name.
+        span_ns: when it began and ended, ns since 1970; None if not known.
+    """
 
     name: str
     values: Mapping[str, Values]
     resolution_ns: int = 1
+    environment: Mapping[str, str] = field(default_factory=dict)
+    span_ns: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True)
@@ -380,8 +392,14 @@ def compare(
     step_ns = _middle([_middle(values) for values in tables[0].total.values]) if tables else 0.0
     judge(tables, step_ns, max(run.resolution_ns for run in runs), min_change)
     sections = [_section(table, by) for table in tables]
-    power = _power(tables, len(before), len(after), min_change)
-    return Comparison(tables, [_summary(tables, sections, power), *sections, _runs(tables, before, after)])
+    unlike = differences([run.environment for run in before], [run.environment for run in after])
+    findings = [
+        *_environment(unlike),
+        *_in_turns(before, after),
+        _power(tables, len(before), len(after), min_change),
+    ]
+    about_runs = [*([unlike] if unlike.rows else []), _runs(tables, before, after)]
+    return Comparison(tables, [_summary(tables, sections, findings), *sections, *about_runs])
 
 
 def _runs(tables: Sequence[Table], before: Sequence[Run], after: Sequence[Run]) -> Section:
@@ -447,9 +465,9 @@ def _cells(judged: Judged, amount: int, before_ns: Fraction, width: int) -> tupl
 # -- The summary -----------------------------------------------------------------------------------------------------
 
 
-def _summary(tables: Sequence[Table], sections: Sequence[Section], power: Finding) -> Section:
+def _summary(tables: Sequence[Table], sections: Sequence[Section], of_runs: Sequence[Finding]) -> Section:
     section = Section("summary", SUMMARY)
-    for finding in (*map(_changed, tables[:1]), *map(_contributions, sections[1:]), power):
+    for finding in (*map(_changed, tables[:1]), *map(_contributions, sections[1:]), *of_runs):
         numbers = msgspec.json.encode(finding.numbers).decode()
         section.rows.append((finding.id, finding.text, finding.section, numbers))
     section.sentences = [f"{row[1]} ({row[2]})" if row[2] else str(row[1]) for row in section.rows]
@@ -467,7 +485,8 @@ def _changed(table: Table) -> Finding:
     bounds = judged.shift
     within = ""
     if bounds is not None and bounds.low is not None and bounds.high is not None:
-        within = f" (95 %: {100 * (bounds.low - 1):+.1f} to {100 * (bounds.high - 1):+.1f} %)"
+        ratio, low, high = (f"{100 * (each - 1):+.1f}" for each in (bounds.ratio, bounds.low, bounds.high))
+        within = f" ({ratio} % from run to run, 95 %: {low} to {high} %)"
     times = f"{format_short(float(before))} before and {format_short(float(after))} after"
     text = f"On average, {what} {times}: {change}, {judged.verdict.value}{within}."
     numbers = {"before_ns": round(before), "after_ns": round(after), "verdict": judged.verdict.value}
@@ -483,6 +502,38 @@ def _contributions(section: Section) -> Finding:
     names = {f"name_{at}": str(row[0]) for at, row in enumerate(most, 1)}
     amounts = {f"contribution_{at}_ns": int(row[amount] or 0) for at, row in enumerate(most, 1)}
     return Finding("contributions", text, section.name, {"change_ns": whole, **names, **amounts})
+
+
+def _environment(unlike: Section) -> Iterator[Finding]:
+    """Tell what differs between the sides in how the runs were recorded."""
+    differing = [row for row in unlike.rows if row[1] != row[2]]
+    if differing:
+        short = [[shown_cell(cell, Unit.TEXT, _LONGEST_NAME) or "not stated" for cell in row] for row in differing]
+        named = ", ".join(f"{name} ({before} before, {after} after)" for name, before, after in short[:_MOST_NAMED])
+        more = len(short) - _MOST_NAMED
+        text = (
+            f"The runs were recorded in different ways: {named}{f' and {quantity(more, _OTHERS)}' if more > 0 else ''}."
+        )
+        yield Finding(
+            "environment", text, unlike.name, {f"property_{at}": str(row[0]) for at, row in enumerate(differing, 1)}
+        )
+
+
+def _in_turns(before: Sequence[Run], after: Sequence[Run]) -> Iterator[Finding]:
+    """Tell that all runs of one side are earlier than those of the other, if several are."""
+    spans = [[run.span_ns for run in side if run.span_ns is not None] for side in (before, after)]
+    if min(map(len, spans)) < 2 or [len(side) for side in spans] != [len(before), len(after)]:
+        return
+    for earlier, name, later, other in (
+        (spans[0], "before", spans[1], "after"),
+        (spans[1], "after", spans[0], "before"),
+    ):
+        if max(end for _, end in earlier) <= min(start for start, _ in later):
+            text = (
+                f"All runs {name} the change were recorded earlier than those {other} it: what changed with time alone "
+                "counts as a change. Record both in turns."
+            )
+            yield Finding("turns", text, "", {"earlier": name})
 
 
 def _power(tables: Sequence[Table], before: int, after: int, min_change: float) -> Finding:

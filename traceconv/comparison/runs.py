@@ -13,9 +13,12 @@ from traceconv.answers.selection import check_between, holds, parse, window_of
 from traceconv.answers.slice_tables import SliceTable
 from traceconv.answers.steps import step_pattern
 from traceconv.comparison.comparison import Run
+from traceconv.comparison.environment import environment
 from traceconv.comparison.run_values import run_values
 from traceconv.errors import InputError
 from traceconv.io.folders import natural
+from traceconv.model.clocks import Zero
+from traceconv.model.trace import Trace
 from traceconv.recordings import Opened, Settings
 
 
@@ -36,13 +39,19 @@ class Selection:
 
     def run(self, name: str, recordings: Opened) -> Run:
         """Return the values of a run; its recordings are put on one clock first, as by `merge`."""
-        trace, _ = api.on_one_clock(recordings, Settings())
+        trace, aligned = api.on_one_clock(recordings, Settings())
         window = window_of(SliceTable(trace), self.between) if self.between else None
         chosen = partial(holds, condition=self.condition) if self.condition else None
         table = SliceTable(trace, chosen, window, step_name=self.step_name)
         table.check_sums()
-        resolution = max((clock.resolution_ns for clock in trace.clocks), default=1)
-        return Run(name, run_values(table, self.by, keep_first=self.keep_first), resolution)
+        resolution = max((line.resolution_ns for line in aligned.receipt), default=1)
+        values = run_values(table, self.by, keep_first=self.keep_first)
+        return Run(name, values, resolution, environment(trace), _wall_clock(trace))
+
+
+def _wall_clock(trace: Trace) -> tuple[int, int] | None:
+    """Return the first and last time of a trace, ns since 1970; None if its clock does not say."""
+    return trace.span() if trace.clocks and trace.clocks[0].zero is Zero.UNIX_EPOCH else None
 
 
 def runs_in(folder: str) -> list[str]:

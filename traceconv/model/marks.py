@@ -288,6 +288,8 @@ class FormatMarks(Struct, frozen=True):
         flops: how to tell the operations of calls; None if nothing tells them.
         ranges: the categories of ranges that the user's program marks.
         backward: how to find the operator of a backward operator; None if nothing tells.
+        environment: by name, the places in the metadata of what the recording was made with: the keys on the way there;
+            of a list, each element counts.
     """
 
     launches: LaunchMarks | None = None
@@ -324,6 +326,7 @@ class FormatMarks(Struct, frozen=True):
     waits: str = ""
     exchanges: str = ""
     allocations: AllocationMarks | None = None
+    environment: Mapping[str, tuple[str, ...]] = {}
 
 
 NO_MARKS: Final = FormatMarks()

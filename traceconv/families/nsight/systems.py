@@ -453,7 +453,13 @@ class NsightSystems(Importer):
         "The accuracy of the session's start against the wall clock is not known.",
         torch_ranges.LOST,
     )
-    marks = structs.replace(GPU_MARKS, zero_before_work=True, waits=SYSTEM_WAITS, **torch_ranges.MARKS)
+    marks = structs.replace(
+        GPU_MARKS,
+        zero_before_work=True,
+        waits=SYSTEM_WAITS,
+        environment={"host": ("nsys", "hostname"), "device": ("nsys", "gpus", "name")},
+        **torch_ranges.MARKS,
+    )
 
     def sniff(self, head: Head) -> Match:
         """Recognise the table of strings together with tables that no one else has."""

@@ -596,7 +596,12 @@ class NvprofSqlite(Importer):
         torch_ranges.LOST,
     )
     unrecorded = "nvprof runs on GPUs up to compute capability 7; none was at hand. Public databases were read, too."
-    marks = msgspec.structs.replace(GPU_MARKS, counts=CountMarks((_cupti.KERNEL,), r"event_\d+"), **torch_ranges.MARKS)
+    marks = msgspec.structs.replace(
+        GPU_MARKS,
+        counts=CountMarks((_cupti.KERNEL,), r"event_\d+"),
+        environment={"device": ("nvprof", "devices", "name")},
+        **torch_ranges.MARKS,
+    )
 
     def sniff(self, head: Head) -> Match:
         """Recognise the tables: StringTable and CUPTI activities; Nsight Systems has StringIds instead."""

@@ -104,6 +104,13 @@ _RUNTIMES = (
     "tvm-execution-trace",
     "viztracer",
 )
+#: What headers of runs state.
+_ENVIRONMENT = {
+    "oneDNN": ("onednn_runs", "version"),
+    "runtime": ("onednn_runs", "cpu_runtime"),
+    "threads": ("onednn_runs", "nthr"),
+    "instructions": ("onednn_runs", "isa"),
+}
 _PRIMITIVES = PrimitiveMarks(
     calls=("exec",),
     implementation="impl",
@@ -647,7 +654,9 @@ class OnednnVerbose(Importer):
         ("info lines", "description and metadata of the run"),
     )
     lost = ("The log does not say which thread ran a primitive; overlapping primitives go to lanes.",)
-    marks = FormatMarks(libraries=r"dnnl|mkldnn|onednn", primitives=_PRIMITIVES, shapes=("problem",))
+    marks = FormatMarks(
+        libraries=r"dnnl|mkldnn|onednn", primitives=_PRIMITIVES, shapes=("problem",), environment=_ENVIRONMENT
+    )
 
     def sniff(self, head: Head) -> Match:
         """Return YES for a line that starts with marker and known word; a marker elsewhere may be a quotation."""

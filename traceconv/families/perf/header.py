@@ -89,7 +89,17 @@ PERF_CLOCK = ClockDomain("perf clock", Zero.UNKNOWN, Run.MONOTONIC)
 #: The clock domain of times of --reltime.
 SINCE_FIRST = ClockDomain("time since the first event of perf", Zero.RUN_START, Run.MONOTONIC)
 #: The software events that count time.
-PERF_MARKS = FormatMarks(spans="sched", times=r"(?:cpu|task)-clock(?:[:/].*)?")
+PERF_MARKS = FormatMarks(
+    spans="sched",
+    times=r"(?:cpu|task)-clock(?:[:/].*)?",
+    environment={
+        "host": ("perf_header", "hostname"),
+        "system": ("perf_header", "os_release"),
+        "processor": ("perf_header", "cpudesc"),
+        "processors": ("perf_header", "nrcpus_online"),
+        "perf": ("perf_header", "perf_version"),
+    },
+)
 #: Help for formats whose samples may have no CPU.
 NO_CPU_HELP = (
     "If the CPU was not recorded (perf record without -a or --sample-cpu), samples have no counter of "

@@ -95,6 +95,15 @@ BACKSLASHES = repaired(
 #: torch 2.13 was off by something between -7.8 and +12.3 us; this is that with a margin. Events do not refine clocks
 #: that are known so well (`WELL_KNOWN_NS`).
 _BOUND_NS = 20_000
+#: What Kineto and the profiler of PyTorch write above the events about libraries, and the options that are set.
+_VERSIONS = (
+    "cuda_runtime_version",
+    "cuda_driver_version",
+    "cupti_version",
+    "hip_runtime_version",
+    "hip_driver_version",
+)
+_OPTIONS = ("record_shapes", "profile_memory", "with_stack", "with_flops", "with_modules")
 _METHOD = "baseTimeNanoseconds of the file, from a CPU counter that follows the wall clock to 20 µs"
 
 #: The categories of device work. Capitals: before torch 1.9.
@@ -276,6 +285,13 @@ class PytorchKineto(Importer):
         allocations=AllocationMarks(
             r"\[memory\]", "Bytes", "Addr", ("Device Type", "Device Id"), devices=_DEVICE_TYPES
         ),
+        environment={
+            "host": ("host_name",),
+            "device": ("deviceProperties", "name"),
+            "backend": ("distributedInfo", "backend"),
+            "ranks": ("distributedInfo", "world_size"),
+        }
+        | {fact: (fact,) for fact in (*_VERSIONS, *_OPTIONS)},
     )
 
     def sniff(self, head: Head) -> Match:

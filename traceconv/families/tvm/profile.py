@@ -259,6 +259,10 @@ class TvmProfile(Importer):
         sums=SumMarks(("call",), "count"),
         # Columns of PAPI, and those of the roofline analysis that are sums.
         counts=CountMarks(("call",), r"\w+::.+|PAPI_\w+|Estimated FLOPs|Loaded Bytes"),
+        environment={
+            "threads": ("tvm_configuration", "Number of threads"),
+            "executor": ("tvm_configuration", "Executor"),
+        },
     )
 
     def form(self, head: Head) -> Form:
