@@ -8,6 +8,7 @@ from __future__ import annotations
 import enum
 import math
 import re
+import statistics
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
@@ -241,12 +242,8 @@ def _mean(values: Sequence[Fraction]) -> Fraction:
 
 
 def _middle(values: Sequence[float]) -> float:
-    """Return the median, the mean of the two middle ones if their number is even; 0 without any."""
-    if not values:
-        return 0.0
-    ordered = sorted(values)
-    half, odd = divmod(len(ordered), 2)
-    return ordered[half] if odd else (ordered[half - 1] + ordered[half]) / 2
+    """Return the median, 0 without any values."""
+    return statistics.median(values) if values else 0.0
 
 
 # -- Verdicts --------------------------------------------------------------------------------------------------------

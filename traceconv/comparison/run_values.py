@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -128,8 +129,8 @@ def _values(shares: _Shares, steps: int, calls: I64 | None = None, paths: Sequen
     per_step = sums_by(shares.step, shares.ns, steps)
     sums = sums_by(shares.key, shares.ns, count)
     having = sums_by(shares.key, calls, count)
-    middle = _median(np.sort(per_step))
-    around = _median(np.sort(np.abs(per_step - middle)))
+    middle = round(statistics.median(per_step.tolist()))
+    around = statistics.median(np.abs(per_step - middle).tolist())
     medians = _medians(pairs // steps, per_pair, count, steps)
     kept = np.flatnonzero((having > 0) | (sums != 0)).tolist()
     return Values(
@@ -145,14 +146,8 @@ def _values(shares: _Shares, steps: int, calls: I64 | None = None, paths: Sequen
     )
 
 
-def _median(ordered: I64) -> int:
-    """Return the median of sorted times, ns; of an even number the mean of the two in the middle, half to even."""
-    half, odd = divmod(len(ordered), 2)
-    return int(ordered[half]) if odd else round((int(ordered[half - 1]) + int(ordered[half])) / 2)
-
-
 def _medians(key: I64, ns: I64, count: int, steps: int) -> I64:
-    """Return the median over all steps for each key, as `_median`; steps without the key have 0."""
+    """Return the median over all steps for each key, half to even; steps without the key have 0."""
     order = np.lexsort((ns, key))
     ns, present = ns[order], np.bincount(key, minlength=count)
     first = np.append(0, np.cumsum(present))[:count]
