@@ -29,6 +29,7 @@ from traceconv.api import write
 from traceconv.errors import OutputError, UsageError
 from traceconv.families.common.wire_reader import BadWire, Value, scan
 from traceconv.families.perfetto.tree import VIEW, json_attribute
+from traceconv.io.shown import one_line
 from traceconv.io.source import Source, unreadable
 from traceconv.model.trace import Trace
 
@@ -492,4 +493,4 @@ def open(
 
 
 def _print(line: str, *, is_link: bool) -> None:
-    print(line, flush=is_link)  # before the wait
+    print(one_line(line), flush=is_link)  # before the wait

@@ -321,7 +321,7 @@ def host_late(table: SliceTable, idle_of: Sequence[tuple[Device, int]], dispatch
         (of_window, gap, *_), _ = parts
         gaps_in = distinct_values(np.searchsorted(groups, of_window) * len(starts) + gap) // max(len(starts), 1)
         in_gaps = np.bincount(gaps_in, minlength=len(groups)).tolist()
-        sums = [sums_by(np.searchsorted(groups, codes), ns, len(groups)) for codes, _, *both in parts for ns in both]
+        sums = [sums_by(np.searchsorted(groups, codes), ns, len(groups)) for codes, _, *times in parts for ns in times]
         for code, gaps_of_row, loading, time, loading_in_steps, in_steps in zip(
             groups.tolist(), in_gaps, *(column.tolist() for column in sums), strict=True
         ):

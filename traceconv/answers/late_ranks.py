@@ -97,7 +97,7 @@ def late_causes(table: SliceTable, waited: Waits, unknown: Sequence[str]) -> Sec
     _add_rows(section, before, np.append(interval, late), codes, lengths, names)
     if section.rows:
         section.legend.append(
-            "since the collective before those to which the rank came last, or the begin of the first recording; "
+            "since the collective before those to which the rank came last, or the start of the first recording; "
             "others: the mean of the other ranks"
         )
     return section

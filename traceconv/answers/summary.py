@@ -258,7 +258,7 @@ def _limit(tables: Tables) -> Iterator[Finding]:
 
 
 def _step(row: Row) -> tuple[str, str, int]:
-    """Return what tells a step of `step_parts` apart: its input, track and start."""
+    """Return the input, track and start of a step of `step_parts`, which no other step has."""
     return row["input"], row["track"], row["start_ns"]
 
 
