@@ -59,6 +59,10 @@ TABLE_NAMES = (
     "samples",
     "logs",
     "problems",
+    "kernels",
+    "launches",
+    "steps",
+    "collectives",
 )
 LAYERS = ROOT.parent / "tests" / "data" / "layers"
 EMPTY = {name: frame.to_arrow().schema for name, frame in traceconv.frames([CUDA]).items()}
@@ -446,7 +450,7 @@ def test_wrong_calls_are_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 def test_the_command_says_what_it_wrote(tmp_path: Path) -> None:
     kineto = Path("golden/pytorch-kineto/cuda-streams/input.json").resolve()
     result = commands.run("export", kineto, "-o", tmp_path / "run.csv")
-    assert result.stderr == f"{tmp_path / 'run.csv'}: 10 tables\n"
+    assert result.stderr == f"{tmp_path / 'run.csv'}: 14 tables\n"
 
 
 def test_the_tables_of_a_trace_convert(tmp_path: Path) -> None:

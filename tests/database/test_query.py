@@ -83,6 +83,29 @@ def test_args_are_there_where_they_are_asked_for(frames: Frames) -> None:
 
 
 @pytest.mark.parametrize(
+    ("query", "whole"),
+    [
+        ("select name, count(*) n, sum(dur) dur from slices group by all order by dur", False),
+        ("select s.name from slices s", False),
+        ("select s from slices s", True),
+        ("select slices from slices", True),
+        ("select s from (select name, args from slices) s", True),
+        ("select args from slices", True),
+        ("from slices", True),
+        ("select count(*) from slices natural join kernels", True),
+    ],
+)
+def test_args_are_not_built_for_questions_without_them(
+    query: str, whole: bool, frames: Frames, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    built: list[bool] = []
+    part = frames.part
+    monkeypatch.setattr(frames, "part", lambda name, left_out: built.append(not left_out) or part(name, left_out))
+    ask(frames, query)
+    assert whole in built
+
+
+@pytest.mark.parametrize(
     "query",
     [
         "select count(*) n from Main.Slices",

@@ -10,7 +10,9 @@ import pytest
 
 import traceconv
 from tests.golden import ROOT
+from traceconv.answers import answers
 from traceconv.answers.frames import Frames
+from traceconv.answers.operations import NO_OPERATOR
 from traceconv.database.question import ask
 
 PAGE = ROOT.parent / "docs" / "sql.md"
@@ -36,6 +38,12 @@ INPUTS = {
     "What ran while something else did?": MERGED,
     "Which functions were sampled most?": MERGED,
     "What is the peak of each counter, and when?": MEMORY,
+    "Which kernels took the time of devices?": CUDA,
+    "Which operators launched them?": CUDA,
+    "How busy was each device?": RANKS,
+    "What did launch calls cost, and which came late?": CUDA,
+    "How long did steps take?": CUDA,
+    "Which rank held the others up?": RANKS,
     "How do ranks differ?": RANKS,
     "How certain are the clocks?": MERGED,
     "What was lost in reading?": MERGED,
@@ -60,8 +68,8 @@ def answer(question: str) -> list[dict[str, Any]]:
 
 def reported(section: str, names: tuple[str, ...]) -> list[dict[str, Any]]:
     """Return the rows of a table of `report`."""
-    asked = traceconv.Questions(sections=[section])
-    return next(found for found in traceconv.report(_frames(names).trace, asked) if found.name == section).records()
+    frames, asked = _frames(names), traceconv.Questions(sections=[section])
+    return next(found for found in answers(frames.trace, frames.aligned, asked) if found.name == section).records()
 
 
 def test_each_question_has_inputs() -> None:
@@ -78,3 +86,43 @@ def test_operations_are_those_of_the_report() -> None:
     for found in answer("What took the most time?"):
         row = rows[found["name"]]
         assert (found["calls"], found["dur"], found["self_dur"]) == (row["count"], row["total_ns"], row["self_ns"])
+
+
+def test_kernels_are_those_of_the_report() -> None:
+    expected = [(row["name"], row["kind"], row["count"], row["total_ns"]) for row in reported("kernels", CUDA)]
+    found = [tuple(row.values()) for row in answer("Which kernels took the time of devices?")]
+    assert sorted(found) == sorted(expected)
+
+
+def test_device_time_of_operators_is_that_of_the_report() -> None:
+    rows = reported("operations", CUDA)
+    expected = {row["name"]: (row["kernels"], row["device_ns"]) for row in rows if row["kernels"]}
+    found = {row["operator"]: (row["kernels"], row["device_dur"]) for row in answer("Which operators launched them?")}
+    found[NO_OPERATOR] = found.pop(None)
+    assert found == expected
+
+
+def test_busy_times_are_those_of_the_report() -> None:
+    expected = {row["device"]: row["busy_ns"] for row in reported("device", RANKS) if not row["queue"]}
+    found = {row["device"]: row["busy"] for row in answer("How busy was each device?")}
+    assert found.items() <= expected.items()
+    assert len(found) == 2
+
+
+def test_launches_are_those_of_the_report() -> None:
+    columns = ("name", "count", "host_ns", "device_ns", "late")
+    expected = {tuple(row[column] for column in columns) for row in reported("launches", CUDA) if row["count"]}
+    assert {tuple(row.values()) for row in answer("What did launch calls cost, and which came late?")} == expected
+
+
+def test_steps_are_those_of_the_report() -> None:
+    columns = ("step", "start_ns", "duration_ns", "interval_ns")
+    expected = [tuple(row[column] for column in columns) for row in reported("steps", CUDA)]
+    assert [tuple(row.values()) for row in answer("How long did steps take?")] == expected
+
+
+def test_the_ranks_that_came_last_are_those_of_the_report() -> None:
+    columns = ("collective", "longest_wait_ns", "last_rank")
+    expected = [tuple(row[column] for column in columns) for row in reported("collectives", RANKS)][:20]
+    found = [(row["kind"], row["longest_wait"], row["last_rank"]) for row in answer("Which rank held the others up?")]
+    assert sorted(found, key=str) == sorted(expected, key=str)

@@ -19,7 +19,7 @@ from traceconv.model.diagnostics import SLICES
 from traceconv.model.track_table import NO_TRACK, Track, TrackKind
 
 COMPUTATION, COMMUNICATION, COPY = "computation", "communication", "copy"
-_KINDS = (COMPUTATION, COMMUNICATION, COPY)
+KINDS = (COMPUTATION, COMMUNICATION, COPY)
 
 
 class Work(Struct, frozen=True, dict=True):
@@ -271,15 +271,15 @@ def kernels(table: SliceTable) -> Section:
         section.notes += found.notes + (found.untimed or ["no work of a device is recorded"])
         return section
     rows, operator = found.rows[some], operators(table)[some]
-    codes = slices.name[rows].astype(np.int64) * len(_KINDS) + found.kind[some]
+    codes = slices.name[rows].astype(np.int64) * len(KINDS) + found.kind[some]
     whole = int(np.sum(slices.dur[rows]))
     for code, positions in grouped(codes):
         durations = np.sort(slices.dur[rows[positions]])
         total, count = int(np.sum(durations)), len(durations)
         section.rows.append(
             (
-                strings[code // len(_KINDS)],
-                _KINDS[code % len(_KINDS)],
+                strings[code // len(KINDS)],
+                KINDS[code % len(KINDS)],
                 count,
                 total,
                 total / whole if whole else None,

@@ -13,13 +13,14 @@ import numpy as np
 import numpy.typing as npt
 
 from traceconv.align.receipt import Aligned, ReceiptLine, warning_lines
-from traceconv.answers.slice_tables import SliceTable
+from traceconv.answers.chosen_slices import Own, Texts, collectives_of, kernels_of, launches_of, steps_of
+from traceconv.answers.slice_tables import Rows, SliceTable
 from traceconv.errors import UsageError, refuse_single_texts
 from traceconv.io.output import check_folder, write_folder
 from traceconv.model.args import ABSENT, arg_values, as_text
 from traceconv.model.columns import I64, chunks, occurring
 from traceconv.model.numbers import fits_int64
-from traceconv.model.trace import Level, Tabular, Trace, needed
+from traceconv.model.trace import Level, Tabular, Trace, needed, take
 from traceconv.model.trace_inputs import inputs_of
 from traceconv.model.track_table import NO_TRACK, TrackKind
 from traceconv.writers import outgrown, room_of
@@ -71,7 +72,7 @@ class Frames(Mapping[str, Frame]):
     def __init__(self, trace: Trace, aligned: Aligned = _NOT_ALIGNED, args: Sequence[str] = ()) -> None:
         """Take a trace on one clock, how it was aligned, and the args that become columns of their own."""
         refuse_single_texts(args=args)
-        builder = _Builder(trace, aligned.receipt, tuple(args))
+        builder = _Builder(trace, aligned, tuple(args))
         self._builder = builder
         self._frames = {name: Frame(name, partial(builder.table_of, name)) for name in _BUILDERS}
         self.losses = trace.losses()
@@ -130,11 +131,11 @@ class Frames(Mapping[str, Frame]):
 class _Builder:
     """Builds the tables of a trace, with cached intermediate results."""
 
-    def __init__(self, trace: Trace, receipt: Sequence[ReceiptLine], args: tuple[str, ...]) -> None:
+    def __init__(self, trace: Trace, aligned: Aligned, args: tuple[str, ...]) -> None:
         if len(set(args)) < len(args) or any(not arg or _valid(arg) != arg for arg in args):
             raise UsageError("args that become columns must have names, each given once")
         self.trace = trace
-        self.receipt = receipt
+        self.aligned = aligned
         self.args = args
         self.table = SliceTable(trace)
 
@@ -181,6 +182,10 @@ class _Builder:
         of_number[used] = [known.setdefault(_valid(text_of(number)), len(known)) for number in used]
         dictionary = self.pa.array(list(known), self.pa.string())
         return self.pa.DictionaryArray.from_arrays(of_number[numbers], dictionary)
+
+    def numbered(self, column: Texts) -> Any:
+        """Return a column of numbered texts."""
+        return self.texts(column.numbers, column.texts.__getitem__)
 
     def args_text(self, at: I64, length: npt.NDArray[np.int32]) -> Any:
         """Return the args as JSON texts; null for events without args."""
@@ -293,7 +298,7 @@ def _valid(text: str) -> str:
 def _recordings(builder: _Builder) -> Columns:
     sources = builder.trace.sources
     placed: dict[str, ReceiptLine] = {}
-    for line in builder.receipt:
+    for line in builder.aligned.receipt:
         placed.setdefault(line.file, line)
     lines = [placed.get(source.name) for source in sources]
     bounds = [UNKNOWN if line is None or line.bound_ns is None else line.bound_ns for line in lines]
@@ -361,6 +366,38 @@ def _slices(builder: _Builder) -> Columns:
         **builder.of_events("slices"),
         "synthetic": ~builder.table.drawn_in_time[slices.track] if len(slices.ts) else np.empty(0, bool),
         **builder.ending(slices, no_duration=~builder.table.timed),
+    }
+
+
+def _of_slices(builder: _Builder, chosen: Callable[[SliceTable], tuple[Rows, Own]]) -> Columns:
+    """Return columns about some slices, which are rows of `slices`."""
+    rows, own = chosen(builder.table)
+    slices, inputs = take(builder.trace.slices, rows), inputs_of(builder.trace, "slices")
+    return {
+        "slice": rows.astype(np.int64, copy=False),
+        "start_ns": slices.ts - builder.table.start,
+        "duration_ns": slices.dur,
+        "name": builder.texts(slices.name, builder.trace.strings.__getitem__),
+        **{name: builder.numbered(column) if isinstance(column, Texts) else column for name, column in own.items()},
+        **builder.placed(slices.track, inputs[rows]),
+        "no_duration": ~builder.table.timed[rows],
+    }
+
+
+def _collectives(builder: _Builder) -> Columns:
+    calls, sources = collectives_of(builder.table, builder.aligned), builder.trace.sources
+    return {
+        "start_ns": calls.start - builder.table.start,
+        "duration_ns": calls.duration,
+        "kind": builder.numbered(calls.kind),
+        "ranks": builder.numbered(calls.ranks),
+        "rank": calls.rank,
+        "collective": calls.collective,
+        "seq": calls.seq,
+        "wait_ns": calls.wait,
+        "is_last": calls.is_last,
+        "bound_ns": calls.bound,
+        "input": builder.texts(calls.input, lambda number: sources[number].name),
     }
 
 
@@ -449,6 +486,10 @@ _BUILDERS: dict[str, Callable[[_Builder], Columns]] = {
     "samples": _samples,
     "logs": _logs,
     "problems": _problems,
+    "kernels": partial(_of_slices, chosen=kernels_of),
+    "launches": partial(_of_slices, chosen=launches_of),
+    "steps": partial(_of_slices, chosen=steps_of),
+    "collectives": _collectives,
 }
 
 

@@ -43,7 +43,7 @@ def launches(table: SliceTable) -> Section:
     if not np.any(found.launch[some] != NONE):
         section.notes.append("no launch of device work is recorded" if len(some) else "no work of a device is recorded")
         return section
-    was_busy, known = _in_time(table)
+    was_busy, known = in_time(table)
     launched = found.launch[some] != NONE
     for name, positions in grouped(np.where(launched, slices.name[found.launch[some]], NONE)):
         of_name = some[positions]
@@ -91,7 +91,7 @@ def _row(table: SliceTable, name: str, positions: Rows, was_busy: Mask, known: M
     )
 
 
-def _in_time(table: SliceTable) -> tuple[Mask, Mask]:
+def in_time(table: SliceTable) -> tuple[Mask, Mask]:
     """Return of all device work whether its device was busy when its launch call began, and whether that is known."""
     found, ts = work(table), table.trace.slices.ts
     was_busy, known = np.zeros(len(found.rows), bool), np.zeros(len(found.rows), bool)

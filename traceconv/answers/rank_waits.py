@@ -110,7 +110,7 @@ def ranks(table: SliceTable, aligned: Aligned) -> list[Section]:
     if matched is not None:
         matched = _in_window(matched, table)
     if matched is not None and alignment is not None:
-        judged = _judged(matched, alignment)
+        judged = judge(matched, alignment)
         _add_collectives(of_collectives, judged, matched, table.start)
     else:
         of_collectives.notes.append(_NO_COLLECTIVE)
@@ -148,7 +148,7 @@ def _in_window(matched: Matched, table: SliceTable) -> Matched:
     return replace(matched, occurrences=records.where(chosen), unmatched=alone)
 
 
-class _Judged(Struct, frozen=True):
+class Judged(Struct, frozen=True):
     """The results for each collective."""
 
     waited: Waits
@@ -158,7 +158,8 @@ class _Judged(Struct, frozen=True):
     alone: Counter[int]
 
 
-def _judged(matched: Matched, alignment: Alignment) -> _Judged:
+def judge(matched: Matched, alignment: Alignment) -> Judged:
+    """Return who waited for whom in each collective."""
     from traceconv.align.devices import among_devices  # few reports need it
 
     records, rest = among_devices(matched.occurrences, alignment.device_bounds), matched.unmatched
@@ -170,13 +171,13 @@ def _judged(matched: Matched, alignment: Alignment) -> _Judged:
     ]
     unknown = [_unknown(waited, number, len(lacks)) for number, lacks in enumerate(missing)]
     inputs = frozenset(records.input.tolist()) | frozenset(rest.input.tolist())
-    return _Judged(waited, missing, unknown, inputs, Counter(rest.rank.tolist()))
+    return Judged(waited, missing, unknown, inputs, Counter(rest.rank.tolist()))
 
 
 # -- a row for each collective ----------------------------------------------------------------------------------------
 
 
-def _add_collectives(section: Section, judged: _Judged, matched: Matched, begin: int) -> None:
+def _add_collectives(section: Section, judged: Judged, matched: Matched, begin: int) -> None:
     """Add a row for each collective, the longest wait first, and a note on those without a known last rank."""
     waited, records = judged.waited, judged.waited.records
     kinds = {number: kind for kind, number in matched.terms.kinds.items()}
@@ -228,7 +229,7 @@ def _unknown(waited: Waits, number: int, missing: int) -> str:
 
 
 def _add_ranks(
-    section: Section, table: SliceTable, by_rank: dict[int, list[int]], judged: _Judged | None, steps: Rows
+    section: Section, table: SliceTable, by_rank: dict[int, list[int]], judged: Judged | None, steps: Rows
 ) -> None:
     """Add a row for each recorded rank."""
     trace = table.trace
@@ -265,7 +266,7 @@ def _add_ranks(
         section.notes.append(f"ranks waited {format_short(whole)} in all{unknown}")
 
 
-def _notes(sources: Sequence[SourceInfo], judged: _Judged | None, matched: Matched | None) -> list[str]:
+def _notes(sources: Sequence[SourceInfo], judged: Judged | None, matched: Matched | None) -> list[str]:
     """Return the notes: missing ranks, inputs without the needed information, records that do not match."""
     notes = []
     recorded = {source.rank for source in sources if source.rank is not None}

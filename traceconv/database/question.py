@@ -107,7 +107,8 @@ def _names_in(connection: Any, query: str) -> _Names:
         if node.get("class") == "COLUMN_REF":
             values.add(node["column_names"][-1].casefold())
         is_star = is_star or node.get("class") == "STAR"
-        aliases.add(str(node.get("alias", "")).casefold())
+        if "class" not in node:  # those of tables, not of expressions
+            aliases.add(str(node.get("alias", "")).casefold())
     # A table as a value is its rows; a natural join compares all columns.
     whole = is_star or bool(values & (tables | aliases)) or _names_it(query)
     return _Names(frozenset(tables), whole)

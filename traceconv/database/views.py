@@ -72,6 +72,7 @@ _PLACE = (
 _TRACK_NAME = ViewColumn("track_name", "name of the track")
 _NAMED = (ViewColumn("name", "name"), ViewColumn("category", "category, as the format has it"))
 _ARGS = ViewColumn("args", "args of the event: `args->>'$.stream'`", "JSON", needs="args")
+_SLICE = ViewColumn("slice", "its number in `slices`")
 _ORIGIN = ViewColumn("origin", "number of the event, line or row in the input")
 _DURATION = "case when not no_duration then duration_ns end"
 _SELF = "case when not no_duration then self_ns end"
@@ -97,6 +98,62 @@ VIEWS = (
         ),
     ),
     View("instants", "what happened at a time", (_TS, *_NAMED, *_PLACE, _ARGS, _INPUT, _TRACK_NAME, _ORIGIN)),
+    View(
+        "kernels",
+        "the work of devices: kernels and copies",
+        (
+            _TS,
+            ViewColumn("dur", "duration", "ns", "duration_ns"),
+            _NAMED[0],
+            ViewColumn("kind", "computation, communication or copy"),
+            ViewColumn("device", "the device"),
+            _known("launch", "slice of the call that launched it"),
+            _known("operator", "slice of the operator that launched it"),
+            *_PLACE,
+            _INPUT,
+            _SLICE,
+            _TRACK_NAME,
+        ),
+    ),
+    View(
+        "launches",
+        "the calls that launched work of devices",
+        (
+            _TS,
+            ViewColumn("dur", "duration", "ns", _DURATION),
+            _NAMED[0],
+            ViewColumn("kernels", "number of kernels and copies that it launched"),
+            ViewColumn("device_dur", "sum of their durations", "ns", "device_ns"),
+            ViewColumn("first", "slice of the first of them"),
+            ViewColumn("state", "`while busy` if the device had work when the call began, else `late`"),
+            *_PLACE,
+            _INPUT,
+            _SLICE,
+            _TRACK_NAME,
+        ),
+    ),
+    View(
+        "steps",
+        "the steps that the format marks, or that names count",
+        (_TS, ViewColumn("dur", "duration", "ns", _DURATION), _NAMED[0], *_PLACE, _INPUT, _SLICE, _TRACK_NAME),
+    ),
+    View(
+        "collectives",
+        "collectives, a row for each rank",
+        (
+            _TS,
+            ViewColumn("dur", "duration", "ns", "duration_ns"),
+            ViewColumn("kind", "all_reduce, all_gather, ..."),
+            ViewColumn("ranks", "ranks of the group"),
+            _RANK,
+            _known("collective", "number, equal for all ranks that met"),
+            _known("seq", "number in the group that the input states"),
+            _known("wait", "time that the rank waited for others", "ns", "wait_ns"),
+            ViewColumn("is_last", "whether it is known to have come last", "yes/no"),
+            _known("bound", "how wrong the times may be", "ns", "bound_ns"),
+            _INPUT,
+        ),
+    ),
     View(
         "counters",
         "values that hold until the next one of their track",
