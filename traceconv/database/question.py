@@ -67,7 +67,7 @@ def ask(frames: Frames, query: str, allow: Sequence[str] = ()) -> pyarrow.Table:
             the result have one name.
     """
     refuse_single_texts(allow=allow)
-    needed("pyarrow", "sql")
+    needed("pyarrow.dataset", "sql")  # if a thread of DuckDB 1.4 loads it, both wait for each other forever
     duckdb = needed("duckdb", "sql")
     try:
         with duckdb.connect(":memory:", config=_SETTINGS) as connection:
@@ -91,7 +91,8 @@ def check(query: str) -> None:
 
 def _names_in(connection: Any, query: str) -> _Names:
     """Return the names in a query. Raises UsageError unless it is one SELECT, by the parser of DuckDB."""
-    ((text,),) = connection.execute("select json_serialize_sql(?::varchar)", [query]).fetchall()
+    # A literal, since DuckDB 1.4 loads pandas for parameters.
+    ((text,),) = connection.execute(f"select json_serialize_sql({_literal(query)}::varchar)").fetchall()
     tree = msgspec.json.decode(text)
     if tree["error"] and not tree.get("position"):
         raise UsageError(_ONE, hint=_HINT)
@@ -112,6 +113,10 @@ def _names_in(connection: Any, query: str) -> _Names:
     # A table as a value is its rows; a natural join compares all columns.
     whole = is_star or bool(values & (tables | aliases)) or _names_it(query)
     return _Names(frozenset(tables), whole)
+
+
+def _literal(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
 
 
 def _names_it(query: str) -> bool:
@@ -148,7 +153,7 @@ def _run(duckdb: Any, connection: Any, query: str) -> pyarrow.Table:
 
 
 def _lock(connection: Any, allow: Sequence[str]) -> None:
-    folders = ", ".join("'" + os.path.abspath(folder).replace("'", "''") + "/'" for folder in allow)
+    folders = ", ".join(_literal(f"{os.path.abspath(folder)}/") for folder in allow)
     connection.execute(f"set allowed_directories = [{folders}]")
     connection.execute("set enable_external_access = false")
     connection.execute("set lock_configuration = true")
