@@ -48,7 +48,7 @@ def test_the_views_hold_what_the_frames_hold(case: Case, tmp_path: Path) -> None
     frames = Frames(case.merged(case.traces(tmp_path)))
     counts = ", ".join(f"(select count(*) from {view.name}) {view.name}" for view in VIEWS)
     sums = "(select sum(dur) from slices) dur, (select sum(self_dur) from slices) self_dur, "
-    integers = "(select count(integer) from counters) integers, (select max(slice) from slices) last"
+    integers = "(select count(integer) from counters) integers, (select max(slice) from slices) as last"
     answer = ask(frames, f"select {counts}, {sums} {integers}")
     slices = frames.slices.to_arrow().to_pandas()
     timed = slices[~slices.no_duration]
@@ -247,7 +247,7 @@ def test_a_trace_answers_for_all_packages() -> None:
 
 
 def test_forms_of_output(tmp_path: Path) -> None:
-    query = "select name, dur, [1, dur] pair, dur / 2 half, null nothing from slices order by ts limit 2"
+    query = "select name, dur, [1, dur] pair, dur / 2 half, null as nothing from slices order by ts limit 2"
     result = commands.run("query", CUDA, query)
     assert result.returncode == 0
     lines = result.stdout.splitlines()

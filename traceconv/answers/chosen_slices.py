@@ -37,11 +37,11 @@ def kernels_of(table: SliceTable) -> tuple[Rows, Own]:
     """Return the slices that are work of devices, with kind, device, launch call and operator (rows of the slices)."""
     found, known = work(table), devices(table)
     device = np.zeros(len(found.rows), np.int64)
-    for number, one in enumerate(known):
-        device[one.work] = number
+    for number, found_device in enumerate(known):
+        device[found_device.work] = number
     return found.rows, {
         "kind": Texts(found.kind, KINDS),
-        "device": Texts(device, [one.title for one in known]),
+        "device": Texts(device, [each.title for each in known]),
         "launch": found.launch,
         "operator": operators(table),
     }

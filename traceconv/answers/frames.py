@@ -371,14 +371,14 @@ def _slices(builder: _Builder) -> Columns:
 
 def _of_slices(builder: _Builder, chosen: Callable[[SliceTable], tuple[Rows, Own]]) -> Columns:
     """Return columns about some slices, which are rows of `slices`."""
-    rows, own = chosen(builder.table)
+    rows, more = chosen(builder.table)
     slices, inputs = take(builder.trace.slices, rows), inputs_of(builder.trace, "slices")
     return {
         "slice": rows.astype(np.int64, copy=False),
         "start_ns": slices.ts - builder.table.start,
         "duration_ns": slices.dur,
         "name": builder.texts(slices.name, builder.trace.strings.__getitem__),
-        **{name: builder.numbered(column) if isinstance(column, Texts) else column for name, column in own.items()},
+        **{name: builder.numbered(column) if isinstance(column, Texts) else column for name, column in more.items()},
         **builder.placed(slices.track, inputs[rows]),
         "no_duration": ~builder.table.timed[rows],
     }

@@ -158,8 +158,8 @@ def query_command(
 
     \b
       traceconv query --list
-      traceconv query kineto.json "select name, sum(self_dur) ns from slices group by name order by ns desc limit 9"
-      traceconv query rank0.json rank1.json "select rank, count(*) from slices group by all" --json
+      traceconv query kineto.json "select name, dur from slices where depth = 0"
+      traceconv query rank0.json rank1.json "from collectives" --json
       traceconv query kineto.json "from counters" -o counters.parquet
 
     Several files are merged first, as by `merge`. The query sees views of the trace, and no file or variable: DuckDB is

@@ -67,6 +67,7 @@ def ask(frames: Frames, query: str, allow: Sequence[str] = ()) -> pyarrow.Table:
             the result have one name.
     """
     refuse_single_texts(allow=allow)
+    needed("pyarrow", "sql")
     needed("pyarrow.dataset", "sql")  # if a thread of DuckDB 1.4 loads it, both wait for each other forever
     duckdb = needed("duckdb", "sql")
     try:
