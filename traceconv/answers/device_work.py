@@ -99,15 +99,12 @@ def first_above(table: SliceTable, rows: I64, accepted: npt.NDArray[np.bool_]) -
         accepted: a mask of all slices.
     """
     parent = table.nesting.parent
-    found = np.full(len(rows), NONE, np.int64)
-    left = np.flatnonzero(rows != NONE)
-    at = rows[left]
-    while len(left):
-        hits = accepted[at]
-        found[left[hits]] = at[hits]
-        left, at = left[~hits], parent[at[~hits]].astype(np.int64)
-        inside = at != NO_PARENT
-        left, at = left[inside], at[inside]
+    around = np.where(parent == NO_PARENT, NONE, parent.astype(np.int64))
+    above = np.append(np.where(accepted, np.arange(len(parent)), around), NONE)  # the last one is that of NONE
+    # Each round doubles the number of slices that are skipped: slices can be nested as deep as there are slices.
+    while not np.array_equal(further := above[above], above):
+        above = further
+    found: I64 = above[rows]
     return found
 
 
