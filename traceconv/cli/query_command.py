@@ -18,7 +18,7 @@ from traceconv.answers.render import RENDERERS, text
 from traceconv.answers.section import Cell, Column, Section, Unit
 from traceconv.cli.completion import complete_files
 from traceconv.cli.options import HeadedCommand, Named, Verbosity, grouped, recordings_options, settings_options
-from traceconv.cli.results import force_option, print_details, strict_option, verbosity_options
+from traceconv.cli.results import form_options, print_details, strict_option, verbosity_options
 from traceconv.cli.terminal import put, say, width_of, working
 from traceconv.database.question import ask, check
 from traceconv.database.views import listed
@@ -122,23 +122,7 @@ def _list(ctx: click.Context, _option: click.Parameter, wanted: bool) -> None:
 @grouped(
     "printed",
     _printed,
-    click.option(
-        "--format",
-        "form",
-        type=click.Choice(_FORMS),
-        help="Output format. Default: from the ending of the output, else text.",
-    ),
-    click.option("--json", "as_json", is_flag=True, help="The same as --format json."),
-    click.option(
-        "-o",
-        "--output",
-        "path",
-        shell_complete=complete_files,
-        default="-",
-        metavar="FILE",
-        help="The file to write, such as answer.parquet. Default: standard output.",
-    ),
-    force_option,
+    *form_options(_FORMS, "answer.parquet"),
 )
 @strict_option
 @recordings_options

@@ -14,9 +14,8 @@ from traceconv.align.receipt import Aligned, warning_lines
 from traceconv.answers import SECTION_OF, SECTIONS, Questions, answers
 from traceconv.answers.render import RENDERERS, screen, text
 from traceconv.answers.section import Section
-from traceconv.cli.completion import complete_files
 from traceconv.cli.options import HeadedCommand, Named, Verbosity, grouped, recordings_options, settings_options
-from traceconv.cli.results import force_option, print_details, strict_option, verbosity_options
+from traceconv.cli.results import force_option, form_options, print_details, strict_option, verbosity_options
 from traceconv.cli.terminal import put, say, width_of, working
 from traceconv.errors import UsageError
 from traceconv.io.folders import check_all_there
@@ -135,23 +134,7 @@ shown_options = grouped(
         type=click.IntRange(0),
         help="Print at most this many rows of each table; 0: all. Default: 20, 100 in HTML, all in JSON and CSV.",
     ),
-    click.option(
-        "--format",
-        "form",
-        type=click.Choice(list(RENDERERS)),
-        help="Output format. Default: from the ending of the output, else text.",
-    ),
-    click.option("--json", "as_json", is_flag=True, help="The same as --format json."),
-    click.option(
-        "-o",
-        "--output",
-        "path",
-        shell_complete=complete_files,
-        default="-",
-        metavar="FILE",
-        help="The file to write, such as report.html. Default: standard output.",
-    ),
-    force_option,
+    *form_options(list(RENDERERS), "report.html"),
 )
 
 
