@@ -255,6 +255,30 @@ def test_steps_are_what_limits_are_of(tmp_path: Path) -> None:
     assert (found["section"], found["numbers"]["limit"], found["numbers"]["steps"]) == ("device", "device_wait", 0)
 
 
+@pytest.mark.parametrize(
+    ("between", "section", "words"),
+    [
+        ("", "step_parts", "busy 100.0 % of 100 µs (2 steps, 14.3 % of the recording)"),
+        ("595us..710us", "step_parts", "busy 100.0 % of 100 µs (2 steps, 87.0 % of the window)"),
+        ("595us..690us", "device", "busy 94.7 % of 95 µs;"),  # the second step ends later
+    ],
+)
+def test_limits_are_of_steps_in_the_window(between: str, section: str, words: str, tmp_path: Path) -> None:
+    steps = [event(f"ProfilerStep#{at}", 1000 + 50 * at, 50, cat="user_annotation") for at in range(2)]
+    table = kineto(tmp_path / "a.json", [event("load", 400, 10), *work(("gemm", 0, 100)), *steps])
+    found, _ = answers(table.trace, Aligned(), Questions(["summary"], between=between))
+    assert (limit := found.records()[0])["section"] == section
+    assert words in limit["text"]
+
+
+def test_limits_are_of_all_devices(tmp_path: Path) -> None:
+    """Only one of the ranks has marked its step."""
+    own = {0: [event("ProfilerStep#1", 1000, 100, cat="user_annotation"), *work(("gemm", 0, 90))]}
+    ranks = own | {1: work(("gemm", 0, 40), ("gemm", 90, 100))}
+    found = traceconv.report(write(tmp_path, ranks))[0].records()[0]
+    assert (found["section"], found["numbers"]["devices"]) == ("device", 2)
+
+
 def test_steps_without_work_leave_the_limit_to_the_whole_device(tmp_path: Path) -> None:
     steps = [event(f"ProfilerStep#{at}", 600 + 50 * at, 50, cat="user_annotation") for at in range(2)]
     found = limit(tmp_path, [*work(("gemm", 0, 100)), *steps])
@@ -339,6 +363,8 @@ def test_the_waits_of_a_thread_count_together(tmp_path: Path) -> None:
     found, _ = summary_of(tmp_path, [event("conv", 1000, 60), *waits])
     assert "waited 40.0 % of its recorded time, most of it in cuda" in found["wait"]["text"]
     assert found["wait"]["numbers"]["waited_ns"] == 40_000
+    found, _ = summary_of(tmp_path, [event("conv", 1000, 60), *waits, waits[1] | {"ts": 1070}])
+    assert found["wait"]["numbers"]["waited_ns"] == 40_000, "an instant counts once in which two wait, on lanes"
 
 
 def in_steps(lengths: Sequence[float], name: str = "ProfilerStep#{}") -> Events:

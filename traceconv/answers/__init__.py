@@ -198,11 +198,9 @@ def _summary(about: _About) -> list[Section]:
     if not any(section.rows for section in sections):  # samples and counts only
         names = ("layers",) if about.table.window else ("layers", "overview")  # which is about the whole recording
         sections += [section for name in names for section in about.tables(name)]
-    span = about.table.trace.span()
-    length = (
-        about.table.window.end - about.table.window.start if about.table.window else span[1] - span[0] if span else 0
-    )
-    return summary(sections, length)
+    window, origin = about.table.window, about.table.start
+    start, end = (window.start, window.end) if window else about.table.trace.span() or (origin, origin)
+    return summary(sections, start - origin, end - origin, "window" if window else "recording")
 
 
 @dataclass(frozen=True)

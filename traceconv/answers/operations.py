@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from traceconv.answers.attribution import NONE, grouped, self_lengths, work_of
+from traceconv.answers.attribution import NONE, grouped, self_lengths, timelines, work_of
 from traceconv.answers.device_work import declared_operators, devices, first_above, operators, work
 from traceconv.answers.section import Cell, Column, Section, Unit, Unnamed, place_of, rounded
 from traceconv.answers.slice_tables import NO_PARENT, Rows, SliceTable, lengths_in_groups, sums_by
@@ -543,22 +543,29 @@ _WAITS = (
 
 
 def waits(table: SliceTable) -> Section:
-    """Return a row for each name and thread of the slices in which a thread waits, the largest self time first."""
+    """Return a row for each name and thread of the slices in which a thread waits, the largest self time first.
+
+    While several slices of a thread wait, on lanes, the one that began last counts.
+    """
     section = Section("waits", _WAITS)
-    slices, strings = table.trace.slices, table.trace.strings
+    slices, strings, parent = table.trace.slices, table.trace.strings, table.nesting.parent
     rows = table.counted[(table.is_wait & table.timed)[table.counted]]
     rows = rows[~np.isin(rows, work(table).rows)]
     thread = table.row_of_track[slices.track[rows]]
     timed = table.recorded[(table.timed & table.in_window(slices.ts))[table.recorded]]  # also those not chosen
+    timed = timed[np.isin(table.row_of_track[slices.track[timed]], thread)]
     on_thread = table.row_of_track[slices.track[timed]]
-    timed, on_thread = timed[waiting := np.isin(on_thread, thread)], on_thread[waiting]
     recorded_of = lengths_in_groups(on_thread, slices.ts[timed], table.ends(timed), len(table.row_of_track))
+    waiting = np.append(np.isin(np.arange(len(parent)), rows), False)  # NO_PARENT is the last one
+    ran = timelines(slices, np.flatnonzero(waiting[:-1] | waiting[parent]), table.row_of_track)
+    runs = ran.rows != NONE
+    self_of = sums_by(ran.rows[runs], (ran.ends - ran.starts)[runs], len(parent))
     for track, of_thread in grouped(thread):
         title = table.title(track)
         recorded = int(recorded_of[track])
         for name, members in grouped(slices.name[rows[of_thread]].astype(np.int64)):
             some = rows[of_thread[members]]
-            self_ns = int(np.sum(table.nesting.self_ns[some]))
+            self_ns = int(np.sum(self_of[some]))
             length, longest = table.busy(some).length, int(np.max(slices.dur[some]))
             share = self_ns / recorded if recorded else None
             section.rows.append((strings[name], title, len(some), length, self_ns, longest, share))

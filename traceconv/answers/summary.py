@@ -84,11 +84,12 @@ class Tables:
     """The rows of the tables that the rules read, by the name of the table; empty where a table has none.
 
     Attributes:
-        length: the time that the tables are about, ns.
+        start, end: the time that the tables are about, ns from the start of the trace.
+        whole: what lasts so long: "recording" or "window".
     """
 
-    def __init__(self, sections: Mapping[str, Section], length: int) -> None:
-        self._sections, self.length = sections, length
+    def __init__(self, sections: Mapping[str, Section], start: int, end: int, whole: str) -> None:
+        self._sections, self.start, self.end, self.whole = sections, start, end, whole
 
     def notes(self, name: str) -> list[str]:
         """Return the notes of a table."""
@@ -106,9 +107,15 @@ class Tables:
         return section.records() if section is not None else []
 
 
-def summary(sections: Sequence[Section], length: int) -> list[Section]:
-    """Return the tables `summary` and `unanswered` of the other tables of a report, which are about `length` ns."""
-    tables = Tables({section.name: section for section in sections}, length)
+def summary(sections: Sequence[Section], start: int, end: int, whole: str) -> list[Section]:
+    """Return the tables `summary` and `unanswered` of the other tables of a report.
+
+    Args:
+        sections: the other tables.
+        start, end: the time that they are about, ns from the start of the trace.
+        whole: what lasts so long: "recording" or "window".
+    """
+    tables = Tables({section.name: section for section in sections}, start, end, whole)
     found, unanswered = Section("summary", SUMMARY), Section("unanswered", _UNANSWERED)
     for rule in _RULES:
         for finding in rule(tables):
@@ -184,10 +191,16 @@ def _spent(rows: Sequence[Row]) -> _Spent:
 
 
 def _rows_of_devices(tables: Tables) -> tuple[list[Row], str]:
-    """Return the rows that tell what devices did, and their table: those of steps with work, else of whole devices."""
+    """Return the rows that tell what devices did, and their table: those of steps with work, else of whole devices.
+
+    Steps tell it if all devices have some, and none reaches beyond the window.
+    """
+    devices = _devices(tables)
     parts = _disjoint([row for row in tables.rows("step_parts") if row["compute_ns"] is not None])
     is_busy = any(row["idle_ns"] < row["span_ns"] for row in parts)
-    return (parts, "step_parts") if is_busy else (_devices(tables), "device")
+    is_inside = all(row["start_ns"] + row["span_ns"] <= tables.end for row in parts)
+    of_all = _by_device(devices).keys() <= _by_device(parts).keys()
+    return (parts, "step_parts") if is_busy and is_inside and of_all else (devices, "device")
 
 
 def _by_device(rows: Sequence[Row]) -> dict[tuple[str, str], list[Row]]:
@@ -205,7 +218,8 @@ def _limit(tables: Tables) -> Iterator[Finding]:
     if not _devices(tables) or not window or spent.idle == window:
         return
     steps = rows if section == "step_parts" else []
-    covered = _covered(steps) / tables.length if steps and tables.length else 1
+    length = tables.end - tables.start
+    covered = _covered(steps) / length if steps and length else 1
     numbers: Numbers = {
         "window_ns": window,
         "busy_ns": window - spent.idle,
@@ -225,7 +239,7 @@ def _limit(tables: Tables) -> Iterator[Finding]:
     name, were = (names[0], "was") if len(names) == 1 else (f"the {len(names)} devices", "were")
     about = ["in all"] if len(names) > 1 else []
     about += [_counted(tables, steps)] if steps else []
-    about += [f"{_percent(covered, 1)} of the recording"] if what == "steps" else []
+    about += [f"{_percent(covered, 1)} of the {tables.whole}"] if what == "steps" else []
     of_window = f"{format_short(window)} ({', '.join(about)})" if about else format_short(window)
     whys = ("host_late", "launch_call") if spent.cause == "host" else (spent.cause,)
     said = [f"{_percent(causes[why], window)} {_CAUSES[why]}" for why in whys if causes[why] >= _NOTHING * window]
