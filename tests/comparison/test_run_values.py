@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import statistics
 from pathlib import Path
 from typing import Any
@@ -11,14 +12,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.answers.test_sections import event, kineto
+from tests.answers.test_sections import KINETO, event, kineto
 from tests.golden import ROOT
 from traceconv.answers.device_work import work
 from traceconv.answers.slice_tables import SliceTable
 from traceconv.answers.steps import NOT_RECORDED, step_rows
 from traceconv.api import on_one_clock
+from traceconv.comparison.comparison import Run, compare
 from traceconv.comparison.run_values import Values, run_values
-from traceconv.recordings import Settings
+from traceconv.comparison.runs import Selection
+from traceconv.errors import UsageError
+from traceconv.recordings import Settings, opened
 
 #: Real recordings with steps or without, of devices and hosts.
 RECORDINGS = sorted(
@@ -164,3 +168,43 @@ def test_a_path_is_where_a_key_usually_is(tmp_path: Path) -> None:
     )["operations"]
     assert values.paths[values.keys.index(("inner",))] == (("outer",),)
     assert values.paths[values.keys.index(("outer",))] == ()
+
+
+def _run(path: Path, events: list[dict[str, Any]], between: str = "", step_name: str = "") -> Run:
+    path.write_text(json.dumps(KINETO | {"traceEvents": events}))
+    return Selection(("name",), "", between, step_name, keep_first=False).run(path.name, opened([path], Settings()))
+
+
+def _marks(apart: int, length: int = 100, count: int = 6) -> list[dict[str, Any]]:
+    return [event(f"ProfilerStep#{at}", 1000 + at * apart, length, cat="user_annotation") for at in range(count)]
+
+
+def test_a_run_without_steps_is_compared_with_the_whole_of_others(tmp_path: Path) -> None:
+    operations = [event("aten::mm", 1000 + 100 * at, 100) for at in range(6)]
+    comparison = compare(
+        [_run(tmp_path / "a.json", [*_marks(100), *operations])], [_run(tmp_path / "b.json", operations)]
+    )
+    (table,) = comparison.tables
+    assert table.total.values == ((600_000,), (600_000,))
+    whole = next(row for row in comparison.sections[0].records() if row["id"] == "whole_runs")
+    assert str(whole["text"]).startswith("Whole runs are compared: 1 of 2 runs have no steps, such as b.json.")
+
+
+def test_a_stated_name_of_steps_that_matches_nothing_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"a\.json: --step-name Step: no slice has a whole name that matches"):
+        _run(tmp_path / "a.json", _marks(100), step_name="Step")
+
+
+@pytest.mark.parametrize(
+    ("apart", "between", "steps"),
+    [
+        (100, "", 5),
+        (80, "", 5),  # every second one is on a lane
+        (100, "ProfilerStep#2..ProfilerStep#4", 3),
+        (100, "ProfilerStep#0", 1),
+    ],
+)
+def test_the_first_step_of_each_thread_is_left_out_unless_it_is_alone(
+    tmp_path: Path, apart: int, between: str, steps: int
+) -> None:
+    assert _run(tmp_path / "a.json", _marks(apart), between).values["steps"].steps == steps

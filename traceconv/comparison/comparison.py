@@ -21,7 +21,7 @@ from traceconv.answers.summary import SUMMARY, Finding
 from traceconv.comparison.environment import differences
 from traceconv.comparison.rank_tests import LEVEL, Shift, adjusted, found_change, runs_to_find, shift, u_test
 from traceconv.comparison.run_values import MEASURES, Key, Values
-from traceconv.io.shown import Counted, quantity
+from traceconv.io.shown import Counted, one_line, quantity
 from traceconv.model.numbers import format_short
 
 RUNS = Counted("run", "runs")
@@ -72,6 +72,7 @@ class Run:
         resolution_ns: the largest step of its clocks, ns.
         environment: how it was recorded: the properties of its host, devices, tools, by name.
         span_ns: when it began and ended, ns since 1970; None if not known.
+        whole: its values by measure if the whole run counts as one step.
     """
 
     name: str
@@ -79,6 +80,7 @@ class Run:
     resolution_ns: int = 1
     environment: Mapping[str, str] = field(default_factory=dict)
     span_ns: tuple[int, int] | None = None
+    whole: Mapping[str, Values] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -366,7 +368,7 @@ def compare(
     renamed: Mapping[str, str] | None = None,
     min_change: float = MIN_CHANGE,
 ) -> Comparison:
-    """Compare runs: a table for each measure that all of them have.
+    """Compare runs: a table for each measure that all of them have; whole runs, if some have no steps.
 
     Args:
         before, after: at least one run each, with values by the same keys.
@@ -375,6 +377,11 @@ def compare(
         min_change: the smallest relative change that counts.
     """
     runs = [*before, *after]
+    without = [run.name for run in runs if "steps" not in run.values]
+    is_mixed = 0 < len(without) < len(runs)
+    if is_mixed:
+        before, after = ([replace(run, values=run.whole) for run in side] for side in (before, after))
+        runs = [*before, *after]
     tables = [
         table_of(
             measure,
@@ -391,6 +398,7 @@ def compare(
     sections = [_section(table, by) for table in tables]
     unlike = differences([run.environment for run in before], [run.environment for run in after])
     findings = [
+        *([_without_steps(without, len(runs))] if is_mixed else []),
         *_environment(unlike),
         *_in_turns(before, after),
         _power(tables, len(before), len(after), min_change),
@@ -499,6 +507,15 @@ def _contributions(section: Section) -> Finding:
     names = {f"name_{at}": str(row[0]) for at, row in enumerate(most, 1)}
     amounts = {f"contribution_{at}_ns": int(row[amount] or 0) for at, row in enumerate(most, 1)}
     return Finding("contributions", text, section.name, {"change_ns": whole, **names, **amounts})
+
+
+def _without_steps(names: Sequence[str], runs: int) -> Finding:
+    """Tell that whole runs are compared, since some have no steps."""
+    text = (
+        f"Whole runs are compared: {len(names)} of {quantity(runs, RUNS)} have no steps, such as {one_line(names[0])}. "
+        "If slices of them are steps, name those of all runs: --step-name REGEX."
+    )
+    return Finding("whole_runs", text, f"{_PREFIX}runs", {"without": len(names), "runs": runs})
 
 
 def _environment(unlike: Section) -> Iterator[Finding]:

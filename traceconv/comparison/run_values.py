@@ -15,8 +15,9 @@ from traceconv.answers.device_work import first_above, operators, work
 from traceconv.answers.operations import NO_OPERATOR, Codes, combined, key_of
 from traceconv.answers.slice_tables import NO_PARENT, Rows, SliceTable, sums_by
 from traceconv.answers.step_parts import DISJOINT, step_parts
-from traceconv.answers.steps import NOT_RECORDED, is_span, is_step, step_rows
+from traceconv.answers.steps import NOT_RECORDED, is_span, is_step, timed_steps
 from traceconv.model.columns import I64
+from traceconv.model.track_table import NO_TRACK
 
 #: The measures of a run, in the order of the tables.
 MEASURES = ("steps", "parts", "operations", "device", "kernels")
@@ -67,7 +68,7 @@ class _Shares:
     texts: Sequence[Key]
 
 
-def run_values(table: SliceTable, by: Sequence[str], *, keep_first: bool) -> dict[str, Values]:
+def run_values(table: SliceTable, by: Sequence[str], *, keep_first: bool, whole: bool = False) -> dict[str, Values]:
     """Return the values of each measure of a run that has some.
 
     - `steps`: the durations of the steps.
@@ -81,11 +82,12 @@ def run_values(table: SliceTable, by: Sequence[str], *, keep_first: bool) -> dic
         table: the slices.
         by: the keys of operations, as for `operations`.
         keep_first: whether the first step of each thread counts.
+        whole: whether the whole run counts as one step, although it has steps.
 
     Raises:
         UsageError: a key is not known.
     """
-    steps = _steps(table, keep_first=keep_first)
+    steps = np.empty(0, np.intp) if whole else _steps(table, keep_first=keep_first)
     values = {}
     if len(steps):
         durations = table.trace.slices.dur[steps]
@@ -98,18 +100,22 @@ def run_values(table: SliceTable, by: Sequence[str], *, keep_first: bool) -> dic
 
 
 def _steps(table: SliceTable, *, keep_first: bool) -> Rows:
-    """Return the outermost steps with a duration in the window, by track and time, without the first of each track."""
+    """Return the outermost steps with a duration in the window, by thread and time.
+
+    The first step of each thread is left out, unless it is the only one of its thread in the window.
+    """
     slices = table.trace.slices
-    rows = step_rows(table)
-    rows = rows[table.timed[rows] & table.in_window(slices.ts[rows]) & table.drawn_in_time[slices.track[rows]]]
+    rows = timed_steps(table)
     among = np.zeros(len(slices.ts), bool)
     among[rows] = True
-    is_outermost = first_above(table, table.nesting.parent[rows].astype(np.int64), among) == NONE
-    rows = rows[is_outermost]
-    track = slices.track[rows]
-    is_first = np.append(True, track[1:] != track[:-1])[: len(rows)]
-    is_alone = is_first & np.append(is_first[1:], True)[: len(rows)]
-    kept: Rows = rows if keep_first else rows[~is_first | is_alone]
+    rows = rows[first_above(table, table.nesting.parent[rows].astype(np.int64), among) == NONE]
+    thread = table.row_of_track[slices.track[rows]]
+    order = np.argsort(thread, kind="stable")
+    rows, thread = rows[order], thread[order]
+    is_first, is_in_window = np.diff(thread, prepend=NO_TRACK) != 0, table.in_window(slices.ts[rows])
+    rows, thread, is_first = rows[is_in_window], thread[is_in_window], is_first[is_in_window]
+    is_last = np.append(np.diff(thread) != 0, True)[: len(rows)]
+    kept: Rows = rows if keep_first else rows[~is_first | is_last]
     return kept
 
 

@@ -11,11 +11,11 @@ from traceconv import api
 from traceconv.answers.operations import check_key
 from traceconv.answers.selection import check_between, holds, parse, window_of
 from traceconv.answers.slice_tables import SliceTable
-from traceconv.answers.steps import step_pattern
+from traceconv.answers.steps import no_steps, step_pattern, step_rows
 from traceconv.comparison.comparison import Run
 from traceconv.comparison.environment import environment
 from traceconv.comparison.run_values import run_values
-from traceconv.errors import InputError
+from traceconv.errors import InputError, UsageError
 from traceconv.io.folders import natural
 from traceconv.model.clocks import Zero
 from traceconv.model.trace import Trace
@@ -38,15 +38,22 @@ class Selection:
         self.condition = parse(where) if where else None
 
     def run(self, name: str, recordings: Opened) -> Run:
-        """Return the values of a run; its recordings are put on one clock first, as by `merge`."""
+        """Return the values of a run; its recordings are put on one clock first, as by `merge`.
+
+        Raises:
+            UsageError: no slice has a name that is stated as that of steps.
+        """
         trace, aligned = api.on_one_clock(recordings, Settings())
         window = window_of(SliceTable(trace), self.between) if self.between else None
         chosen = partial(holds, condition=self.condition) if self.condition else None
         table = SliceTable(trace, chosen, window, step_name=self.step_name)
         table.check_sums()
         resolution = max((line.resolution_ns for line in aligned.receipt), default=1)
+        if self.step_name and not len(step_rows(table)):
+            raise UsageError(no_steps(table), at=name)
         values = run_values(table, self.by, keep_first=self.keep_first)
-        return Run(name, values, resolution, environment(trace), _wall_clock(trace))
+        whole = run_values(table, self.by, keep_first=True, whole=True) if "steps" in values else values
+        return Run(name, values, resolution, environment(trace), _wall_clock(trace), whole)
 
 
 def _wall_clock(trace: Trace) -> tuple[int, int] | None:
