@@ -373,6 +373,7 @@ def export(
     inputs: Trace | Inputs,
     output: AnyPath | Output,
     *,
+    by: str | None = None,
     args: Sequence[str] = (),
     options: Mapping[str, OptionValue] | None = None,
     constraints: Constraints = NO_CONSTRAINTS,
@@ -380,30 +381,36 @@ def export(
     memory: int | None = None,
     limits: Limits = DEFAULT_LIMITS,
 ) -> Frames:
-    """Write the tables of a trace, or of inputs on one clock, to a folder, a file for each table, and return them.
+    """Write the tables of a trace, or of inputs on one clock, and return them.
 
     Args:
-        output: the folder; `to`, or its ending, says which files: parquet, csv or arrow.
+        output: a folder of parquet, csv or arrow files, one for each table, or a duckdb file; `to`, or its ending, says
+            which.
+        by: rank or input: a folder of folders, one for each rank or input, whose times are of the clocks of the inputs.
         args: the args that become columns of their own. The other arguments are those of `merge`.
 
     Raises:
-        UsageError: the kind of file is unknown, an arg is given twice, the folder exists, pyarrow is missing, the
-            output has options that only traces have, or a trace is given with arguments that are for inputs.
-        OutputError: the folder cannot be written; no part of it stays behind.
+        UsageError: the kind of file is unknown, an arg is given twice, the output exists, pyarrow or DuckDB is missing,
+            the output has options that only traces have, or a trace is given with arguments that are for inputs.
+        OutputError: the output cannot be written; no part of it stays behind.
         TraceconvError: as for `merge`.
     """
-    from traceconv.answers.frames import Frames, check_export, write_frames
+    from traceconv.answers.frames import Frames
+    from traceconv.database.table_files import Partition, check_tables, write_tables
 
+    if by not in (None, *Partition):
+        raise UsageError(f"by {by}: tables are divided by {' or '.join(Partition)}")
+    partition = Partition(by) if by else None
     output = output if isinstance(output, Output) else Output(output)
     path = os.fspath(output.path)
     if output != Output(output.path, output.to, output.force, output.strict):
         raise UsageError("an export writes tables: attribute, trim and other options of traces do not apply")
-    check_export(path, output.to, force=output.force)
+    check_tables(path, output.to, partition, args, force=output.force)
     trace, aligned = on_one_clock(inputs, Settings(options, constraints, policy, memory, limits))
     if output.strict:
         refuse_losses(trace)
     tables = Frames(trace, aligned, args)
-    write_frames(tables, path, output.to, force=output.force)
+    write_tables(tables, path, output.to, partition, force=output.force)
     return tables
 
 

@@ -33,6 +33,7 @@ from traceconv.answers.slice_tables import SliceTable
 from traceconv.answers.summaries import overview
 from traceconv.api import read
 from traceconv.cli import cli
+from traceconv.database import table_files
 from traceconv.errors import OutputError, UsageError
 from traceconv.model.args import ABSENT, Args, arg_values
 from traceconv.model.builder import Builder
@@ -390,7 +391,7 @@ def _in_csv(value: object) -> str:
 def test_csv_is_written_some_rows_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     trace = traceconv.read(CUDA)
     traceconv.export(trace, tmp_path / "whole.csv")
-    monkeypatch.setattr(frames_module, "_ROW_GROUP", 3)
+    monkeypatch.setattr(table_files, "_ROW_GROUP", 3)
     traceconv.export(trace, tmp_path / "parts.csv")
     for path in (tmp_path / "whole.csv").iterdir():
         assert path.read_bytes() == (tmp_path / "parts.csv" / path.name).read_bytes()

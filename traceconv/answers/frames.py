@@ -1,11 +1,9 @@
-"""The tables of a trace as data frames, and their export to files; `docs/python-api.md` lists their columns."""
+"""The tables of a trace as data frames; `docs/python-api.md` lists their columns."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -16,14 +14,12 @@ from traceconv.align.receipt import Aligned, ReceiptLine, warning_lines
 from traceconv.answers.chosen_slices import Own, Texts, collectives_of, kernels_of, launches_of, steps_of
 from traceconv.answers.slice_tables import Rows, SliceTable
 from traceconv.errors import UsageError, refuse_single_texts
-from traceconv.io.output import check_folder, write_folder
 from traceconv.model.args import ABSENT, arg_values, as_text
 from traceconv.model.columns import I64, chunks, occurring
 from traceconv.model.numbers import fits_int64
 from traceconv.model.trace import Level, Tabular, Trace, needed, take
 from traceconv.model.trace_inputs import inputs_of
 from traceconv.model.track_table import NO_TRACK, TrackKind
-from traceconv.writers import outgrown, room_of
 
 if TYPE_CHECKING:
     import pyarrow
@@ -67,6 +63,7 @@ class Frames(Mapping[str, Frame]):
         warnings: the warnings of the alignment, a line for each.
         trace: the trace.
         aligned: how its inputs were aligned.
+        args: the args that have columns.
     """
 
     def __init__(self, trace: Trace, aligned: Aligned = _NOT_ALIGNED, args: Sequence[str] = ()) -> None:
@@ -78,7 +75,7 @@ class Frames(Mapping[str, Frame]):
         self.losses = trace.losses()
         self.warnings = warning_lines(aligned.receipt)
         self.trace, self.aligned = trace, aligned
-        self._args = tuple(args)
+        self.args = tuple(args)
 
     def part(self, name: str, left_out: Collection[str]) -> pyarrow.Table:
         """Return a table without some of its columns, which are not built for it.
@@ -94,10 +91,10 @@ class Frames(Mapping[str, Frame]):
         Raises:
             UsageError: pyarrow is not installed.
         """
-        columns = [frame.to_arrow() for frame in self.values()] if self._args else []
+        columns = [frame.to_arrow() for frame in self.values()] if self.args else []
         return [
             key
-            for key in self._args
+            for key in self.args
             if all(
                 table.column(name).null_count == table.num_rows
                 for table in columns
@@ -303,6 +300,7 @@ def _recordings(builder: _Builder) -> Columns:
     lines = [placed.get(source.name) for source in sources]
     bounds = [UNKNOWN if line is None or line.bound_ns is None else line.bound_ns for line in lines]
     balances = [source.balance for source in sources]
+    offsets = np.array([line.offset_ns if line else 0 for line in lines], np.int64)
     return {
         "input": [source.name for source in sources],
         "format": [source.format for source in sources],
@@ -314,7 +312,7 @@ def _recordings(builder: _Builder) -> Columns:
         "clock": [line.clock if line else "" for line in lines],
         "method": [line.method if line else "" for line in lines],
         "verdict": [line.verdict if line else "" for line in lines],
-        "offset_ns": np.array([line.offset_ns if line else 0 for line in lines], np.int64),
+        "offset_ns": offsets,
         "bound_ns": np.array(bounds, np.int64),
         "unit": [balance.unit for balance in balances],
         "read": np.array([balance.read for balance in balances], np.int64),
@@ -322,6 +320,7 @@ def _recordings(builder: _Builder) -> Columns:
         "merged": np.array([balance.merged.total() for balance in balances], np.int64),
         "kept": np.array([balance.kept.total() for balance in balances], np.int64),
         "skipped": np.array([balance.skipped.total() for balance in balances], np.int64),
+        "add_ns": offsets - builder.table.start,
     }
 
 
@@ -491,91 +490,3 @@ _BUILDERS: dict[str, Callable[[_Builder], Columns]] = {
     "steps": partial(_of_slices, chosen=steps_of),
     "collectives": _collectives,
 }
-
-
-# -- Write the tables of a trace to a folder of files: Parquet, CSV or Arrow -----------------------------------------
-
-#: The row group size of DuckDB, rows.
-_ROW_GROUP = 122_880
-#: About the most bytes of texts that a batch of CSV rows repeats.
-_BATCH_BYTES = 64 << 20
-
-
-def _write_parquet(table: pyarrow.Table, path: Path, _: int) -> None:
-    needed("pyarrow.parquet", "arrow").write_table(table, path, row_group_size=_ROW_GROUP, compression="zstd")
-
-
-def _write_csv(table: pyarrow.Table, path: Path, room: int) -> None:
-    """Write a table as CSV, texts unchanged: a spreadsheet reads one that starts with =, +, - or @ as a formula."""
-    pa = needed("pyarrow", "arrow")
-    text, is_text = pa.large_string(), pa.types.is_dictionary
-    schema = pa.schema([field.with_type(text) if is_text(field.type) else field for field in table.schema])
-    # In batches, since CSV repeats texts that the table holds once.
-    rows = max(1, min(_ROW_GROUP, _BATCH_BYTES // (1 + sum(map(_longest, table.columns)))))
-    with pa.OSFile(os.fspath(path), "wb") as file, needed("pyarrow.csv", "arrow").CSVWriter(file, schema) as writer:
-        for start in range(0, table.num_rows, rows):
-            writer.write_table(table.slice(start, rows).cast(schema))
-            if room and file.tell() > room:
-                raise outgrown(room, "a .parquet holds each text once; ")
-
-
-def _longest(column: pyarrow.ChunkedArray) -> int:
-    """Return the bytes of the longest text of a column that holds each text once, else 0."""
-    pa = needed("pyarrow", "arrow")
-    if not pa.types.is_dictionary(column.type) or not column.num_chunks:
-        return 0
-    length = needed("pyarrow.compute", "arrow").binary_length
-    lengths = [length(chunk.dictionary).to_numpy(zero_copy_only=False) for chunk in column.chunks]
-    return int(max(np.max(of_chunk, initial=0) for of_chunk in lengths))
-
-
-def _write_arrow(table: pyarrow.Table, path: Path, _: int) -> None:
-    with needed("pyarrow", "arrow").ipc.new_file(path, table.schema) as sink:
-        sink.write_table(table)
-
-
-_KINDS: dict[str, Callable[[pyarrow.Table, Path, int], None]] = {
-    ".parquet": _write_parquet,
-    ".csv": _write_csv,
-    ".arrow": _write_arrow,
-}
-
-
-def check_export(target: str, kind: str | None, *, force: bool) -> None:
-    """Raise the errors of `write_frames` that are known before the work is done."""
-    if _ending(target, kind) not in _KINDS:
-        from traceconv.answers.stack_files import FORMS
-
-        hint = f"end it in {', '.join(_KINDS)}; a file of stacks in {', '.join(FORMS)}"
-        raise UsageError(f"{target}: the ending is not of a kind of table", hint=hint)
-    needed("pyarrow", "arrow")
-    check_folder(target, force=force)
-
-
-def write_frames(frames: Frames, target: str, kind: str | None, *, force: bool) -> None:
-    """Write a file for each table to a folder, which appears whole or not at all.
-
-    Args:
-        frames: the tables.
-        target: the folder.
-        kind: parquet, csv or arrow; None for the ending of the folder.
-        force: whether to replace tables in the folder.
-
-    Raises:
-        UsageError: the kind is unknown, the folder exists and force is not given, or pyarrow is missing.
-        OutputError: the folder cannot be written, or holds other files; no partial output remains.
-    """
-    check_export(target, kind, force=force)
-    write_folder(target, partial(_write_all, frames, _ending(target, kind)), force=force)
-
-
-def _ending(target: str, kind: str | None) -> str:
-    return f".{kind}" if kind else os.path.splitext(os.path.normpath(target))[1]
-
-
-def _write_all(frames: Frames, ending: str, folder: Path) -> list[str]:
-    names, room = [], room_of(frames.trace)
-    for name, frame in frames.items():
-        names.append(f"{name}{ending}")
-        _KINDS[ending](frame.to_arrow(), folder / names[-1], room)
-    return names

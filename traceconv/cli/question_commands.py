@@ -12,11 +12,13 @@ import click
 from traceconv import api
 from traceconv.align.receipt import Aligned, warning_lines
 from traceconv.answers import SECTION_OF, SECTIONS, Questions, answers
+from traceconv.answers.frames import Frames
 from traceconv.answers.render import RENDERERS, screen, text
 from traceconv.answers.section import Section
 from traceconv.cli.options import HeadedCommand, Named, Verbosity, grouped, recordings_options, settings_options
 from traceconv.cli.results import force_option, form_options, print_details, strict_option, verbosity_options
 from traceconv.cli.terminal import put, say, width_of, working
+from traceconv.database.table_files import Partition, check_tables, write_tables
 from traceconv.errors import UsageError
 from traceconv.io.folders import check_all_there
 from traceconv.io.output import check_target, write_output
@@ -261,9 +263,15 @@ class _Export:
     """What `export` writes, and where."""
 
     path: str
+    by: str | None
     args: tuple[str, ...]
     slices: bool
     force: bool
+
+    @property
+    def partition(self) -> Partition | None:
+        """The column that divides tables."""
+        return Partition(self.by) if self.by else None
 
     @property
     def is_stacks(self) -> bool:
@@ -274,16 +282,14 @@ class _Export:
 
     def check(self, files: Sequence[str]) -> None:
         """Raise the errors about the output that are known before the inputs are read."""
-        from traceconv.answers.frames import check_export
-
         if self.is_stacks:
-            if self.args:
-                raise UsageError("--arg adds columns to tables, and stacks have none")
+            if self.args or self.by:
+                raise UsageError("--arg and --by are for tables, and stacks are none")
             check_target(self.path, binary=False, force=self.force, inputs=files)
         elif self.slices:
             raise UsageError("--slices is for stacks, not for tables", hint="-o run.speedscope.json, for example")
         else:
-            check_export(self.path, None, force=self.force)
+            check_tables(self.path, None, self.partition, self.args, force=self.force)
 
     def write(self, trace: Trace, aligned: Aligned) -> list[str]:
         """Write a trace on one clock; return lines that say what was written."""
@@ -299,10 +305,8 @@ class _Export:
                 if stacks.is_sampled and len(trace.slices.ts)
                 else written
             ]
-        from traceconv.answers.frames import Frames, write_frames
-
         tables = Frames(trace, aligned, self.args)
-        write_frames(tables, self.path, None, force=self.force)
+        write_tables(tables, self.path, None, self.partition, force=self.force)
         empty = "no event here has it, so its columns are empty"
         absent = [f"--arg {key}: {empty}" for key in tables.absent_args()]
         return [*absent, f"{self.path}: {quantity(len(tables), TABLES)}"]
@@ -318,8 +322,11 @@ class _Export:
         "path",
         required=True,
         metavar="OUTPUT",
-        help="Folder of tables to write, with a name ending in .parquet, .csv or .arrow; or file of stacks, with one "
-        "ending in .folded, .speedscope.json or .pb.gz.",
+        help="Folder of tables to write, with a name ending in .parquet, .csv or .arrow; database of tables, ending in "
+        ".duckdb; or file of stacks, ending in .folded, .speedscope.json or .pb.gz.",
+    ),
+    click.option(
+        "--by", type=click.Choice([str(column) for column in Partition]), help="Tables: folders for each rank or input."
     ),
     click.option("--arg", "args", multiple=True, metavar="KEY", help="Tables: add a column args.KEY for this arg."),
     click.option("--slices", is_flag=True, help="Stacks: of slices with their self times, also if there are samples."),
@@ -336,12 +343,14 @@ def export_command(export: _Export, strict: bool, named: Named, settings: Settin
       traceconv export kineto.json -o run.parquet
       traceconv export kineto.json onednn.log -o run.csv
       traceconv export kineto.json --arg device --arg stream -o run.arrow
+      traceconv export rank0.json rank1.json --by rank -o job.parquet
+      traceconv export kineto.json -o run.duckdb
       traceconv export ort.json perf.data -o run.speedscope.json
       traceconv export ort.json perf.data --slices -o run.pb.gz
 
     Several files are merged first, as by `merge`. Tables are for pandas, polars, DuckDB and spreadsheets: a folder
     with one file per table; docs/python-api.md lists their columns. They need pyarrow: pip install
-    'traceconv[arrow]'.
+    'traceconv[arrow]'. A .duckdb has the tables of `query` (docs/sql.md), and needs 'traceconv[sql]'.
 
     Stacks are one file, for speedscope.app, pprof (.pb.gz) or FlameGraph (.folded): of samples, below the layers that
     their thread was running; without samples, of slices. docs/answers.md has the details.

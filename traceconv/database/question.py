@@ -8,30 +8,18 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import msgspec
-import numpy as np
 
 from traceconv.answers.frames import Frames
-from traceconv.database.views import VIEWS, View
+from traceconv.database.connection import LARGE, add_view, connect, literal
+from traceconv.database.views import VIEWS
 from traceconv.errors import TraceconvError, UsageError, refuse_single_texts
 from traceconv.model.trace import needed
 
 if TYPE_CHECKING:
     import pyarrow
 
-#: No Python variables, no extensions, no files for what does not fit into memory.
-_SETTINGS = {
-    "python_enable_replacements": "false",
-    "python_scan_all_frames": "false",
-    "autoinstall_known_extensions": "false",
-    "autoload_known_extensions": "false",
-    "allow_community_extensions": "false",
-    "allow_unsigned_extensions": "false",
-    "temp_directory": "",
-}
 _ONE = "one query is asked at a time: SELECT, WITH, FROM, VALUES, DESCRIBE or SUMMARIZE"
 _HINT = "traceconv query --list prints the views and their columns"
-#: The columns that are built only for queries that may need them, since that takes long.
-_LARGE = "args"
 
 
 class _Problem(msgspec.Struct):
@@ -67,16 +55,14 @@ def ask(frames: Frames, query: str, allow: Sequence[str] = ()) -> pyarrow.Table:
             the result have one name.
     """
     refuse_single_texts(allow=allow)
-    needed("pyarrow", "sql")
-    needed("pyarrow.dataset", "sql")  # if a thread of DuckDB 1.4 loads it, both wait for each other forever
     duckdb = needed("duckdb", "sql")
     try:
-        with duckdb.connect(":memory:", config=_SETTINGS) as connection:
+        with connect() as connection:
             connection.execute("set errors_as_json = true")
             names = _names_in(connection, query)
             for view in VIEWS:
                 if view.name in names.tables:
-                    _add(connection, frames, view, whole=names.whole)
+                    add_view(connection, frames, view, whole=names.whole)
             _lock(connection, allow)
             return _checked(_run(duckdb, connection, query))
     except duckdb.Error as error:
@@ -85,15 +71,14 @@ def ask(frames: Frames, query: str, allow: Sequence[str] = ()) -> pyarrow.Table:
 
 def check(query: str) -> None:
     """Raise the errors of `ask` that are known before inputs are read: it does not know DuckDB, or no SELECT."""
-    duckdb = needed("duckdb", "sql")
-    with duckdb.connect(":memory:", config=_SETTINGS) as connection:
+    with connect() as connection:
         _names_in(connection, query)
 
 
 def _names_in(connection: Any, query: str) -> _Names:
     """Return the names in a query. Raises UsageError unless it is one SELECT, by the parser of DuckDB."""
     # A literal, since DuckDB 1.4 loads pandas for parameters.
-    ((text,),) = connection.execute(f"select json_serialize_sql({_literal(query)}::varchar)").fetchall()
+    ((text,),) = connection.execute(f"select json_serialize_sql({literal(query)}::varchar)").fetchall()
     tree = msgspec.json.decode(text)
     if tree["error"] and not tree.get("position"):
         raise UsageError(_ONE, hint=_HINT)
@@ -116,12 +101,8 @@ def _names_in(connection: Any, query: str) -> _Names:
     return _Names(frozenset(tables), whole)
 
 
-def _literal(text: str) -> str:
-    return "'" + text.replace("'", "''") + "'"
-
-
 def _names_it(query: str) -> bool:
-    return bool(re.search(rf"\b(?:{_LARGE}|natural)\b", query, re.IGNORECASE))
+    return bool(re.search(rf"\b(?:{LARGE}|natural)\b", query, re.IGNORECASE))
 
 
 def _nodes(tree: Any) -> Iterator[dict[str, Any]]:
@@ -136,15 +117,6 @@ def _nodes(tree: Any) -> Iterator[dict[str, Any]]:
             left += node
 
 
-def _add(connection: Any, frames: Frames, view: View, *, whole: bool) -> None:
-    """Make a view of a table, which is shared with DuckDB."""
-    left_out = () if whole else (_LARGE,)
-    frame, table = f"frame {view.name}", frames.part(view.name, left_out)
-    rows = needed("pyarrow", "sql").array(np.arange(table.num_rows))
-    connection.register(frame, table.append_column("row", rows))
-    connection.execute(view.statement(frame, left_out))
-
-
 def _run(duckdb: Any, connection: Any, query: str) -> pyarrow.Table:
     try:
         return connection.sql(query).to_arrow_table()
@@ -154,7 +126,7 @@ def _run(duckdb: Any, connection: Any, query: str) -> pyarrow.Table:
 
 
 def _lock(connection: Any, allow: Sequence[str]) -> None:
-    folders = ", ".join(_literal(f"{os.path.abspath(folder)}/") for folder in allow)
+    folders = ", ".join(literal(f"{os.path.abspath(folder)}/") for folder in allow)
     connection.execute(f"set allowed_directories = [{folders}]")
     connection.execute("set enable_external_access = false")
     connection.execute("set lock_configuration = true")

@@ -256,6 +256,7 @@ VIEWS = (
             ViewColumn("merged", "events that became part of others", "`unit`"),
             ViewColumn("kept", "events kept as metadata", "`unit`"),
             ViewColumn("skipped", "events left out", "`unit`"),
+            ViewColumn("add_ns", "added to times of its clock, it gives `ts`", "ns"),
         ),
     ),
     View(

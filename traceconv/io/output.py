@@ -283,7 +283,7 @@ def write_folder(target: str, write: Callable[[Path], Iterable[str]], *, force: 
 
     Args:
         target: a path.
-        write: gets the path of an empty folder, and returns the names of the files that it wrote.
+        write: gets the path of an empty folder, and returns the names of the files that it wrote, from there, with /.
         force: whether a folder that exists may be replaced, if it holds nothing but files of these names.
 
     Raises:
@@ -298,7 +298,7 @@ def write_folder(target: str, write: Callable[[Path], Iterable[str]], *, force: 
             new.mkdir()
             names = set(write(new))
             if os.path.isdir(final):
-                others = sorted(set(os.listdir(final)) - names)
+                others = sorted(_files_in(Path(final)) - names)
                 if others:
                     raise OutputError(f"{target}: holds other files, such as {others[0]}", hint="name another folder")
                 os.rename(final, old)
@@ -310,6 +310,12 @@ def write_folder(target: str, write: Callable[[Path], Iterable[str]], *, force: 
                 raise
     except OSError as error:
         raise _failure(Path(target), error) from None
+
+
+def _files_in(folder: Path) -> set[str]:
+    """Return the names of all that is no folder, from the folder, with /."""
+    entries = (entry for entry in folder.rglob("*") if entry.is_symlink() or not entry.is_dir())
+    return {entry.relative_to(folder).as_posix() for entry in entries}
 
 
 def _take_free_name(temporary: str, final: str) -> None:
