@@ -10,7 +10,7 @@ import pytest
 from tests.benchmarks.alignment.simulate import Shape, Truth, inner, outer, run
 from traceconv.align import Policy, align
 from traceconv.align.constraints import Constraints
-from traceconv.errors import AmbiguousAlignment, InconsistentClocks
+from traceconv.errors import AmbiguousAlignment, InconsistentClocks, UnrelatedClocks
 from traceconv.merging.traces import merge_traces
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import BOOTTIME, MONOTONIC, REALTIME, ClockDomain, ClockSnapshot, Run, Verdict, Zero
@@ -169,6 +169,26 @@ def test_separate_is_beside_inputs_that_the_user_placed() -> None:
     alignment = align([a, b], policy=Policy(on_ambiguous="separate"), constraints=Constraints(offsets={0: 10**9}))
     begins = [line.offset_ns + int(trace.slices.ts[0]) for line, trace in zip(alignment.receipt, (a, b), strict=True)]
     assert begins == [int(a.slices.ts[0]) + 10**9] * 2
+
+
+def test_a_refusal_says_that_moved_files_are_not_compared() -> None:
+    clocks = (ClockDomain("its own", Zero.UNKNOWN, Run.MONOTONIC, 1000), REALTIME)
+    traces = [recording(name, HOUR, None, clock) for name, clock in zip("ab", clocks, strict=True)]
+    with pytest.raises(UnrelatedClocks, match=r"events are not compared where --offset moves a file \(b\) \("):
+        align(traces, constraints=Constraints(offsets={1: 10**9}))
+
+
+@pytest.mark.parametrize("order", [(0, 1, 2), (0, 2, 1)])
+def test_clocks_that_are_related_stay_so_beside_the_others(order: tuple[int, ...]) -> None:
+    """The first of the two starts with the other input, and no gap between inputs that are not aligned is said."""
+    wall = recording("wall", NOW, None, REALTIME)
+    traces = [wall, recording("early", HOUR, None), recording("late", HOUR + 5 * 10**9, None)]
+    found = align([traces[number] for number in order], policy=Policy(on_ambiguous="separate"))
+    lines = {line.file: line for line in found.receipt}
+    assert {lines[name].offset_ns for name in ("early", "late")} == {NOW - HOUR}
+    assert {lines[name].verdict for name in ("early", "late")} == {Verdict.SEPARATE}
+    (reason,) = {text for line in found.receipt for text in line.warnings}
+    assert reason.startswith("not aligned: do not compare its times with those of other files (both files show")
 
 
 def test_separate_is_beside_inputs_without_times() -> None:

@@ -285,6 +285,44 @@ def test_a_drift_beyond_all_clocks_is_refused() -> None:
         place(inputs, Placed({(0, 0): ClockMap(drift=MOST_DRIFT + 1)}), Policy())
 
 
+def waited_files(late: int, formats: tuple[str, str]) -> list[Trace]:
+    """A file with calls that launch and wait, and one with their kernels, which state that they are late by some ns."""
+    rng, ts = np.random.default_rng(3), US
+    infos = [SourceInfo(f"{name}.json", name, marks=GPU_MARKS) for name in formats]
+    host, device = (Builder(info, REALTIME) for info in infos)
+    thread, queue = host.tracks.add("main"), device.tracks.add("stream 7")
+    for number in range(1, 101):
+        length = int(rng.integers(50, 3000)) * US
+        host.slice(thread, ts, 5 * US, "cudaLaunchKernel", "cuda_runtime", {"correlation": number}, number)
+        host.slice(thread, ts + 6 * US, length + 10 * US, "cudaDeviceSynchronize", "cuda_runtime", {}, number)
+        device.slice(queue, ts + 12 * US + late, length, "sgemm", "kernel", {"correlation": number}, number)
+        ts += length + int(rng.integers(20, 4000)) * US
+    return [lay_out(builder.finish()) for builder in (host, device)]
+
+
+def test_calls_that_wait_return_after_the_work() -> None:
+    files = waited_files(0, ("one", "one"))
+    launches, waits = causality(files, align(files)).checks
+    assert (waits.rule, waits.checked, waits.after.count) == (Rule.WAIT, 100, 0)
+    files = waited_files(400 * US, ("one", "one"))
+    found = align(files)
+    launches, waits = (checks := causality(files, found)).checks
+    assert (launches.after.count, waits.after.count, waits.after.worst_ns) == (0, 100, 396 * US - 2)
+    with pytest.raises(InconsistentClocks, match="wait returned before its work: 100 of 100 waits"):
+        believed(found, checks)
+
+
+@pytest.mark.parametrize("late_us", [900, 1_100, 20_000])
+def test_launches_contradict_stated_clocks_however_far_they_are_off(late_us: int) -> None:
+    files = waited_files(late_us * US, ("host", "device"))
+    with pytest.raises(InconsistentClocks, match="contradict their events: 100 events fit only if") as error:
+        align(files)
+    hint = re.match(r"--offset (\w+)\.json=([+-][\d.]+m?u?s)", error.value.hint)
+    assert hint is not None
+    moved = parse_duration(hint[2]) * (1 if hint[1] == "host" else -1)
+    assert abs(moved - late_us * US) < 10 * US
+
+
 def test_launches_of_several_processes_are_not_mixed_up() -> None:
     files = [*gpu_files(), *gpu_files()]
     assert causality(files, align(files)).checks == ()

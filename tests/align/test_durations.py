@@ -128,13 +128,6 @@ def test_copies_of_one_iteration_are_ambiguous_by_their_spacing() -> None:
     assert np.array_equal(equal, np.round(equal / 1e6) * 1e6)
 
 
-def test_means_are_no_fingerprints() -> None:
-    a, b, *_ = related(1050)
-    for found in (align_durations(replace(a, mean=True), b), align_durations(a, replace(b, mean=True))):
-        assert found.verdict is Verdict.INSUFFICIENT
-        assert "means of runs" in str(found.reason)
-
-
 @pytest.mark.parametrize("count", [0, 1, 5])
 def test_few_events_are_refused(count: int) -> None:
     a, b, *_ = related(1051)

@@ -273,7 +273,12 @@ _PROPOSE_NONE = (
         "leave --drift out",
         "merge the parts with --offset",
     ),
-    *("or place this one with --offset", "check --offset and the unit", "name an event on the clock you mean"),
+    *(
+        "not compared where --offset moves a file",
+        "or place this one with --offset",
+        "check --offset and the unit",
+        "name an event on the clock you mean",
+    ),
     "--map X=X",
     # Estimates of one run agree; `test_contradictions` replaces one for this refusal, which leaves the time open.
     "or place one by --offset",

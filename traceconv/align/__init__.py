@@ -47,7 +47,7 @@ from traceconv.align.placement import (
     warnings_of_unnamed_hosts,
 )
 from traceconv.align.receipt import Alignment, ReceiptLine, moved_ns, receipt_line
-from traceconv.model.clocks import ClockMap
+from traceconv.model.clocks import ClockMap, Verdict
 from traceconv.model.trace import Trace
 
 __all__ = ["Alignment", "Policy", "ReceiptLine", "align", "checked_alignment"]
@@ -162,7 +162,12 @@ def _warnings(
 ) -> Mapping[Key, list[str]]:
     """Return the warnings for each clock; those about whole inputs are given to their first clock."""
     by_clock = defaultdict[Key, list[str]](list)
-    alone = warnings_of_no_overlap(inputs.traces, maps, constraints, set(placed.placements))
+    apart = {
+        index
+        for index, of_input in enumerate(maps)
+        if any(way.verdict is Verdict.SEPARATE for way in of_input.values())
+    }
+    alone = warnings_of_no_overlap(inputs.traces, maps, constraints, {*placed.placements, *apart})
     for key, warning in (*inputs.stated.warnings, *placed.warnings, *alone):
         by_clock[key].append(warning)
     named = [trace.host for trace in traces]

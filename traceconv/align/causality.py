@@ -2,7 +2,8 @@
 
 - Flows in a file: a kernel does not start before the call that launches it, and a receive does not end before its send
   starts. Both ends are mostly on one clock, so that a flow backwards in time is a fault of the recording.
-- Launches in one file and kernels in another one, with the same correlation ids: the same holds.
+- Launches in one file and kernels in another one, with the same correlation ids: the same holds; and a call that waits
+  for work does not return before the work ends.
 - Matched slices of two files: the work of a library lies inside the call of the framework around it.
 - Ranks of a job: none leaves a collective before all have entered it (`collectives`).
 - Calls of a library: each lies in an operator of its framework (`containment`).
@@ -18,6 +19,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from functools import partial
 from itertools import product
 from typing import TYPE_CHECKING
 
@@ -168,7 +170,7 @@ def _rules(trace: Trace, rows: Array) -> Array:
 
 def _launches(traces: Sequence[Trace], alignment: Alignment) -> Iterator[Check]:
     """Yield the checks of two files, one of which has the launches and the other one the launched work."""
-    from traceconv.align.launches import LEAST_SHARE, WRONG_IDS, host_and_device, joined  # conversions do not need them
+    from traceconv.align.launches import LEAST_SHARE, WRONG_IDS, host_and_device, joined, waits_for  # few need it
 
     apart = host_and_device(traces)
     if apart is None:
@@ -182,11 +184,16 @@ def _launches(traces: Sequence[Trace], alignment: Alignment) -> Iterator[Check]:
         wrong = max(WRONG_IDS, *(pair.estimate.wrong for pair in _pairs_of(alignment, clocks)), 0.0)
         limit, known = _limit(alignment, clocks, wrong), _known(alignment, clocks)
         maps = alignment.maps[apart[0]][clock_host], alignment.maps[apart[1]][clock_device]
-        after, beyond = _early(host, device, pairs, maps, limit.bound_ns)
-        before = None if known is None else _early(host, device, pairs, known)[0]
-        files = host.sources[0].name, device.sources[0].name
-        check = Check(Rule.LAUNCH, files, len(pairs.calls), after, before, limit=limit, beyond=beyond)
-        yield _with_contradictions(check, alignment, clocks)
+        files, waits = (host.sources[0].name, device.sources[0].name), waits_for(host, clock_host, device, pairs)
+        for rule, count, breaches_by in (
+            (Rule.LAUNCH, len(pairs.calls), partial(_early, host, device, pairs)),
+            (Rule.WAIT, len(waits[0]), partial(_returned_early, host, device, pairs, waits)),
+        ):
+            if count:
+                after, beyond = breaches_by(maps, limit.bound_ns)
+                before = None if known is None else breaches_by(known)[0]
+                check = Check(rule, files, count, after, before, limit=limit, beyond=beyond)
+                yield _with_contradictions(check, alignment, clocks)
 
 
 def _known(alignment: Alignment, clocks: tuple[Key, Key]) -> tuple[ClockMap, ClockMap] | None:
@@ -208,6 +215,23 @@ def _early(
     clock = int(device.tracks[int(device.slices.track[pairs.work[0]])].clock)
     late = launched - started - max(device.clocks[clock].resolution_ns, 1)
     return _breaches(late, (device, pairs.work), (host, pairs.calls), bound_ns)
+
+
+def _returned_early(
+    host: Trace,
+    device: Trace,
+    pairs: Joined,
+    waits: tuple[Array, Array],
+    maps: tuple[ClockMap, ClockMap],
+    bound_ns: int | None = None,
+) -> tuple[Breaches, int]:
+    """Return the breaches of calls that return before the work that they wait for ends, and how many are beyond."""
+    rows, work = waits[0], pairs.work[waits[1]]
+    returned = maps[0].apply(host.slices.ts[rows] + host.slices.dur[rows])
+    ended = maps[1].apply(device.slices.ts[work] + device.slices.dur[work])
+    clock = int(host.tracks[int(host.slices.track[rows[0]])].clock)
+    late = ended - returned - 2 * max(host.clocks[clock].resolution_ns, 1)
+    return _breaches(late, (host, rows), (device, work), bound_ns)
 
 
 # -- matched slices of two files ------------------------------------------------------------------------------------

@@ -31,6 +31,7 @@ class Rule(enum.StrEnum):
     INSIDE = "child outside its parent"
     CALL = "call outside of every operator"
     LAUNCH = "kernel before its launch"
+    WAIT = "wait returned before its work"
     RECEIVE = "receive before its send"
     FLOW = "flow backwards in time"
     COLLECTIVE = "collective left before it was entered"
@@ -41,6 +42,7 @@ _PAIRS: Final = {
     Rule.INSIDE: ("match", "es"),
     Rule.CALL: ("call", "s"),
     Rule.LAUNCH: ("launch", "es"),
+    Rule.WAIT: ("wait", "s"),
     Rule.RECEIVE: ("flow", "s"),
     Rule.FLOW: ("flow", "s"),
     Rule.COLLECTIVE: ("collective", "s"),
@@ -178,7 +180,7 @@ class Check(Struct, frozen=True):
         beyond = ""
         if self.exceeds:
             beyond = f"; {self.beyond} of them by more than the possible {format_time(self.limit.bound_ns or 0)}"
-        before = "; not known before the correction" if self.rule in (Rule.INSIDE, Rule.LAUNCH) else ""
+        before = "; not known before the correction" if self.rule in (Rule.INSIDE, Rule.LAUNCH, Rule.WAIT) else ""
         if self.before is not None:
             worst = f", by up to {format_time(self.before.worst_ns)}" if self.before.count else ""
             before = f"; before the correction: {self.before.count}{worst}"

@@ -104,8 +104,11 @@ def _searched(
     if estimate is None or not estimate.estimate.verdict.unusable:
         return estimate, False
     # Nothing is certain near to the statement. Unless that is settled, look at all offsets.
-    by_names = estimate.estimate.method is Method.SEQUENCE
-    is_settled = estimate.estimate.verdict is not Verdict.INSUFFICIENT if by_names else is_stated
+    found = estimate.estimate
+    by_names, by_launches = found.method is Method.SEQUENCE, found.method is Method.LAUNCHES
+    # Launches are inconsistent if they are certain of an offset that is not near.
+    is_far = by_launches and found.verdict is Verdict.INCONSISTENT
+    is_settled = found.verdict is not Verdict.INSUFFICIENT if by_names else is_stated and not is_far
     if is_settled:
         return None, is_stated and _names_fit_at_several(estimate) and not _fits(estimate, known, allowed)
     estimate = estimate_pair(a, b, None, names)

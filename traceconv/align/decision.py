@@ -13,7 +13,7 @@ absence alone explains the contradiction. Otherwise it would be a guess which on
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import takewhile
 from pathlib import PurePath
@@ -544,13 +544,18 @@ def _dropped(
 def _settled(
     inputs: Inputs, clocks: Sequence[ClockInput], pairs: Sequence[PairEstimate], graph: ClockGraph, policy: Policy
 ) -> Placed:
-    """Return the maps of all clocks to trace time, with clocks that lack a certain one treated as the user asks for."""
+    """Return the maps of all clocks to trace time, with clocks that lack a certain one treated as the user asks for.
+
+    Clocks that are related to one another stay so: they are placed together.
+    """
     graph, settled, warnings = graph.copy(), list(pairs), list[tuple[Key, str]]()
     known = graph.maps_to(inputs.target)
+    reached = set(known)
     for lost in clocks:
-        if lost.domain in known:
+        if lost.domain in reached:
             continue
-        tried = [pair for pair in settled if lost.key in pair.keys]
+        group = graph.maps_to(lost.domain)
+        tried = _leading_out(settled, lost, group)
         fitting = [pair for pair in tried if pair.has_offset]
         if policy.on_ambiguous == "best" and fitting:
             best = min(fitting, key=lambda pair: (pair.estimate.verdict.badness, -pair.estimate.matches))
@@ -558,19 +563,26 @@ def _settled(
             graph.relate(best.a.domain, best.b.domain, clock_map)
             settled = [replace(pair, taken=pair.taken or pair is best) for pair in settled]
             warnings.append((lost.key, taken_as_best(best, lost)))
+            if _partner(best, lost).domain in reached:
+                reached |= set(group)
         elif policy.on_ambiguous == "separate":
             start = min(
                 known[placed.domain].at(placed.span[0]) + (placed.offset.offset_ns if placed.offset else 0)
                 for placed in inputs.clocks
                 if placed.domain in known
             )
-            graph.relate(lost.domain, inputs.target, beside(start - lost.span[0]))
-            warnings.append((lost.key, not_aligned(tried)))
+            together = [clock for clock in clocks if clock.domain in group]
+            first = min(group[clock.domain].at(clock.span[0]) for clock in together)
+            graph.relate(lost.domain, inputs.target, beside(start - first))
+            warnings += [(clock.key, not_aligned(_leading_out(settled, clock, group))) for clock in together]
+            reached |= set(group)
         else:
             for pair in tried:
                 if pair.estimate.verdict is Verdict.AMBIGUOUS:
                     raise AmbiguousAlignment(
-                        _cannot_be_lined_up(pair, lost, [two for two in tried if _partner(two, lost).domain in known]),
+                        _cannot_be_lined_up(
+                            pair, lost, [two for two in tried if _partner(two, lost).domain in reached]
+                        ),
                         hint=(
                             f"`traceconv clocks {quoted((pair.a.path, pair.b.path))}` lists what would help; if you "
                             "know the offset: --offset FILE=TIME or --anchor; --on-ambiguous best takes the best "
@@ -579,6 +591,13 @@ def _settled(
                         pairs=settled,
                     )
     return Placed(related_maps(inputs, graph), settled, warnings)
+
+
+def _leading_out(
+    pairs: Sequence[PairEstimate], clock: ClockInput, group: Collection[ClockDomain]
+) -> list[PairEstimate]:
+    """Return the estimates of a clock with those that are not related to it."""
+    return [pair for pair in pairs if clock.key in pair.keys and _partner(pair, clock).domain not in group]
 
 
 def _cannot_be_lined_up(pair: PairEstimate, lost: ClockInput, tried: Sequence[PairEstimate]) -> str:

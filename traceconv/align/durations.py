@@ -234,12 +234,6 @@ def align_durations(a: Events, b: Events) -> Estimate:
         a: the outer events, with times.
         b: the inner events, in order; their starts are ignored.
     """
-    if a.mean or b.mean:
-        which = "both files" if a.mean and b.mean else "the outer file" if a.mean else "the inner file"
-        return insufficient(
-            Method.DURATIONS,
-            f"durations in {which} are means of runs, which match no single run; profile single runs",
-        )
     known = int(min((a.dur > 0).sum(), (b.dur > 0).sum()))
     if known < _LEAST_EVENTS:
         return insufficient(

@@ -39,7 +39,6 @@ class Events:
         kind: the kind of work of each event, numbered as on the other side; only events of one kind match.
         zero_ns: the time on the clock that `start` counts from.
         quantum_ns: the resolution of the times as printed.
-        mean: whether durations are means of several runs, which say nothing about one run.
         label: a finer class of each event, numbered for this side alone. Events of one label take about the same time,
             such as those of one operator with one shape. None if only the kind is known.
     """
@@ -49,7 +48,6 @@ class Events:
     kind: I32
     zero_ns: int
     quantum_ns: float = 1.0
-    mean: bool = False
     label: I32 | None = None
 
     def __len__(self) -> int:

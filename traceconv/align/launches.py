@@ -246,7 +246,7 @@ def launches_of(host: Trace, clock_host: int, device: Trace, clock_device: int) 
     zero_x, zero_y = int(hosts.ts[calls[0]]), int(np.min(devices.ts[work]))
     begin = (devices.ts[work] - zero_y).astype(np.float64)
     stream = _streams(device, work)
-    wait_rows, waited = _waits(host, clock_host, calls, device, work, stream)
+    wait_rows, waited = waits_for(host, clock_host, device, pairs)
     return Launches(
         (hosts.ts[calls] - zero_x).astype(np.float64),
         begin,
@@ -262,6 +262,11 @@ def launches_of(host: Trace, clock_host: int, device: Trace, clock_device: int) 
         max(float(device.clocks[int(device.tracks[int(devices.track[work[0]])].clock)].resolution_ns), 1.0),
         pairs,
     )
+
+
+def waits_for(host: Trace, clock_host: int, device: Trace, pairs: Joined) -> tuple[Array, Array]:
+    """Return the calls of a host that wait for work, as rows, and the last of the pairs that each waited for."""
+    return _waits(host, clock_host, pairs.calls, device, pairs.work, _streams(device, pairs.work))
 
 
 def _calls_of(trace: Trace, clock: int | None = None) -> OwnIds:

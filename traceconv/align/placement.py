@@ -121,6 +121,8 @@ def _refuse_unrelated(inputs: Inputs, placed: Placed, policy: Policy) -> None:
         "--on-ambiguous separate draws it from the start of the others on, and marks it",
     )
     events = f", and their events do not determine the offset: {tried[0].reason}" if tried else ""
+    moved = listed([clock.name for clock in (other, lost) if clock.offset is not None], " and ")
+    events = f", and events are not compared where --offset moves a file ({moved})" if moved and not tried else events
     raise UnrelatedClocks(
         f"{other.name} and {lost.name} have no common clock{events} ({other.name}: {target}; {lost.name}: {clock})",
         hint=listed(filter(None, advice), "; "),
