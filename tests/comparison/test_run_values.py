@@ -17,7 +17,7 @@ from tests.golden import ROOT
 from traceconv.answers.device_work import work
 from traceconv.answers.slice_tables import SliceTable
 from traceconv.answers.steps import NOT_RECORDED, step_rows
-from traceconv.api import on_one_clock
+from traceconv.api import merge, on_one_clock
 from traceconv.comparison.comparison import Run, compare
 from traceconv.comparison.run_values import Values, run_values
 from traceconv.comparison.runs import Selection
@@ -208,3 +208,36 @@ def test_the_first_step_of_each_thread_is_left_out_unless_it_is_alone(
     tmp_path: Path, apart: int, between: str, steps: int
 ) -> None:
     assert _run(tmp_path / "a.json", _marks(apart), between).values["steps"].steps == steps
+
+
+@pytest.mark.parametrize("name", ["<function f at 0x{:x}>", "v{}"])
+def test_names_that_become_the_same_have_a_median_together(tmp_path: Path, name: str) -> None:
+    calls = [event(name.format(at % 2), 1000 + 100 * at, 10 + at, cat="user_annotation") for at in range(5)]
+    table = kineto(tmp_path / "k.json", [*_marks(100, count=5), *calls])
+    values = run_values(table, ("name",), keep_first=True, renamed={"v0": "v", "v1": "v"})["operations"]
+    at = values.keys.index(("v" if name == "v{}" else "<function f at 0x...>",))
+    assert (values.medians[at], values.sums[at], values.calls[at]) == (12_000, 60_000, 5)
+
+
+def test_work_of_a_merged_job_belongs_to_the_step_of_its_process(tmp_path: Path) -> None:
+    """The steps of another process in the output begin between a step and its launch calls."""
+    for rank in (0, 1):
+        of_rank = {"pid": 10 + rank}
+        events = [mark | of_rank | {"ts": mark["ts"] + 30 * rank} for mark in _marks(100)]
+        for at in range(6):
+            args = {"correlation": 1 + at, "device": rank, "stream": 7}
+            begin = 1040 + 100 * at + 30 * rank
+            events.append(event("cudaLaunchKernel", begin, 10, cat="cuda_runtime", args=args, **of_rank))
+            events.append(event("gemm", begin + 5, 20 + 20 * rank, cat="kernel", pid=rank, tid=7, args=args))
+        job = {"backend": "nccl", "rank": rank, "world_size": 2}
+        stated = KINETO | {"baseTimeNanoseconds": 10**18, "host_name": "h", "distributedInfo": job}
+        (tmp_path / f"rank{rank}.json").write_text(json.dumps(stated | {"traceEvents": events}))
+    paths = [tmp_path / f"rank{rank}.json" for rank in (0, 1)]
+    merged = tmp_path / "job.pftrace"
+    merge([*map(str, paths)], merged)
+    alone, together = (
+        run_values(SliceTable(on_one_clock([*map(str, of_run)], Settings())[0]), ("name",), keep_first=True)["kernels"]
+        for of_run in (paths, [merged])
+    )
+    assert (alone.sums, alone.medians, round(alone.spread, 2)) == ([360_000], [30_000], 0.49)
+    assert together == alone

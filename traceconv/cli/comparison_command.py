@@ -218,11 +218,11 @@ def diff_command(
     check_target(shown.path, binary=False, force=shown.force, inputs=names)
     runs = []
     with working(f"reading {quantity(len(names), RUNS)}", verbosity.quiet, names):
-        for name in names:
+        for number, name in enumerate(names):
             recordings = Named((name,), skip_unknown, options=options).opened(settings, verbosity, shown.path)
-            runs.append(selection.run(name, recordings))
+            runs.append(selection.run(name, recordings, renamed if number < len(sides.before) else {}))
     before, after = runs[: len(sides.before)], runs[len(sides.before) :]
-    comparison = compare(before, after, selection.by, renamed=renamed, min_change=min_change)
+    comparison = compare(before, after, selection.by, min_change=min_change)
     sections = comparison.sections
     print_sections(sections, shown, verbosity, [section.name for section in sections], brief=True)
     if gate.above is not None:

@@ -34,8 +34,6 @@ _LEAST_OF_STEP, _LEAST_TICKS = 0.0001, 3
 _USUAL_CHANGE = 0.05
 #: Calls per step that differ by less are the same: not all steps do everything.
 _SAME_CALLS = 0.01
-#: Addresses in names, which differ in each run.
-_ADDRESS = re.compile(r"\bat 0x[0-9a-fA-F]+")
 #: The line of a Python function in a name: "module.py(1743): forward".
 _LINE = re.compile(r"\([0-9]+\): ")
 _MOST_NAMED = 3
@@ -135,14 +133,13 @@ class Table:
 # -- Rows: match the keys of both sides ------------------------------------------------------------------------------
 
 
-def table_of(measure: str, sides: tuple[Sequence[Values], Sequence[Values]], renamed: Mapping[str, str]) -> Table:
+def table_of(measure: str, sides: tuple[Sequence[Values], Sequence[Values]]) -> Table:
     """Return the rows of a measure that all runs of both sides have.
 
     Keys are matched by their texts, then without the numbers of lines of Python functions, then by their place: those
-    left that are usually in the same key of both sides are one row. `renamed` replaces first texts of keys before the
-    change.
+    left that are usually in the same key of both sides are one row.
     """
-    keyed = [[_by_key(values, renamed if side == 0 else {}) for values in runs] for side, runs in enumerate(sides)]
+    keyed = [[_by_key(values) for values in runs] for runs in sides]
     known = [dict.fromkeys(key for run in runs for key in run) for runs in keyed]
     rows = [_row(State.MATCHED, key, ([key], [key]), keyed) for key in known[0] if key in known[1]]
     alone = [[key for key in known[side] if key not in known[1 - side]] for side in (0, 1)]
@@ -185,20 +182,12 @@ class _Spent:
         return Fraction(self.total, self.steps)
 
 
-def _by_key(values: Values, renamed: Mapping[str, str]) -> dict[Key, _Spent]:
-    def name(key: Key) -> Key:
-        first, *others = (_ADDRESS.sub("at 0x...", text) for text in key)
-        return (renamed.get(key[0], renamed.get(first, first)), *others)
-
-    found: dict[Key, _Spent] = {}
+def _by_key(values: Values) -> dict[Key, _Spent]:
     columns = values.keys, values.sums, values.medians, values.calls, values.paths
-    for key, total, median, calls, path in zip(*columns, strict=True):
-        spent = _Spent(total, median, calls, values.steps, tuple(map(name, path)))
-        same = found.get(name(key))
-        if same is not None:  # two names became one
-            spent = replace(spent, total=total + same.total, median=median + same.median, calls=calls + same.calls)
-        found[name(key)] = spent
-    return found
+    return {
+        key: _Spent(total, median, calls, values.steps, path)
+        for key, total, median, calls, path in zip(*columns, strict=True)
+    }
 
 
 def _moved(before: Sequence[Key], after: Sequence[Key]) -> Iterator[tuple[Key, Key]]:
@@ -365,7 +354,6 @@ def compare(
     after: Sequence[Run],
     by: Sequence[str] = ("name",),
     *,
-    renamed: Mapping[str, str] | None = None,
     min_change: float = MIN_CHANGE,
 ) -> Comparison:
     """Compare runs: a table for each measure that all of them have; whole runs, if some have no steps.
@@ -373,7 +361,6 @@ def compare(
     Args:
         before, after: at least one run each, with values by the same keys.
         by: the names of the keys.
-        renamed: the names after the change of what had other names before.
         min_change: the smallest relative change that counts.
     """
     runs = [*before, *after]
@@ -383,11 +370,7 @@ def compare(
         before, after = ([replace(run, values=run.whole) for run in side] for side in (before, after))
         runs = [*before, *after]
     tables = [
-        table_of(
-            measure,
-            ([run.values[measure] for run in before], [run.values[measure] for run in after]),
-            (renamed or {}) if measure in ("operations", "device", "kernels") else {},
-        )
+        table_of(measure, ([run.values[measure] for run in before], [run.values[measure] for run in after]))
         for measure in MEASURES
         if all(measure in run.values for run in runs)
     ]

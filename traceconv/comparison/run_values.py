@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import statistics
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 import numpy as np
 import numpy.typing as npt
@@ -12,11 +14,12 @@ import numpy.typing as npt
 from traceconv.answers.attribution import NONE
 from traceconv.answers.device_time import DISPATCH_LIMIT
 from traceconv.answers.device_work import first_above, operators, work
-from traceconv.answers.operations import NO_OPERATOR, Codes, combined, key_of
+from traceconv.answers.operations import NO_OPERATOR, combined, key_of
 from traceconv.answers.slice_tables import NO_PARENT, Rows, SliceTable, sums_by
 from traceconv.answers.step_parts import DISJOINT, step_parts
 from traceconv.answers.steps import NOT_RECORDED, is_span, is_step, timed_steps
 from traceconv.model.columns import I64
+from traceconv.model.trace_inputs import by_stated_inputs, inputs_of
 from traceconv.model.track_table import NO_TRACK
 
 #: The measures of a run, in the order of the tables.
@@ -27,6 +30,10 @@ _DEEPEST = 64
 _NORMAL = 1.4826
 #: The key of what a condition leaves out, and its code.
 OTHERS, _NOT_CHOSEN = "(others)", -2
+#: Addresses in names, which differ in each run.
+_ADDRESS = re.compile(r"\bat 0x[0-9a-fA-F]+")
+#: No other names.
+AS_THEY_ARE: Mapping[str, str] = MappingProxyType({})
 Key = tuple[str, ...]
 _Path = tuple[Key, ...]
 
@@ -68,7 +75,14 @@ class _Shares:
     texts: Sequence[Key]
 
 
-def run_values(table: SliceTable, by: Sequence[str], *, keep_first: bool, whole: bool = False) -> dict[str, Values]:
+def run_values(
+    table: SliceTable,
+    by: Sequence[str],
+    *,
+    keep_first: bool,
+    whole: bool = False,
+    renamed: Mapping[str, str] = AS_THEY_ARE,
+) -> dict[str, Values]:
     """Return the values of each measure of a run that has some.
 
     - `steps`: the durations of the steps.
@@ -76,13 +90,14 @@ def run_values(table: SliceTable, by: Sequence[str], *, keep_first: bool, whole:
     - `operations`: self times on the threads of the steps, which add up to the steps; where these threads run nothing
       in the steps, or there are no steps, those of all threads of the processes.
     - `device`: the work of devices by the operator that launched it, and `kernels`: by name. It belongs to the step
-      in which it was launched, or began if no launch is recorded.
+      of its process in which it was launched, or else of its input in which it began.
 
     Args:
         table: the slices.
         by: the keys of operations, as for `operations`.
         keep_first: whether the first step of each thread counts.
         whole: whether the whole run counts as one step, although it has steps.
+        renamed: other names for first texts of keys.
 
     Raises:
         UsageError: a key is not known.
@@ -94,9 +109,38 @@ def run_values(table: SliceTable, by: Sequence[str], *, keep_first: bool, whole:
         one_key = np.zeros(len(steps), np.int64)
         values["steps"] = _values(_Shares(np.arange(len(steps)), one_key, durations, [("",) * len(by)]), len(steps))
         values.update(_parts(table, steps, len(by)))
-    values["operations"] = _operations(table, steps, by)
-    values.update(_device(table, steps, by))
+    of_keys = _Codes(table, by, renamed)
+    values["operations"] = _operations(table, steps, of_keys)
+    values.update(_device(table, steps, of_keys))
     return {name: values[name] for name in MEASURES if name in values and values[name].keys}
+
+
+class _Codes:
+    """The number of the key of each slice, and its texts, as both sides have them.
+
+    Addresses differ in each run, so that they are left out; names are renamed.
+    """
+
+    def __init__(self, table: SliceTable, by: Sequence[str], renamed: Mapping[str, str]) -> None:
+        codes, texts_of = combined([key_of(table, key) for key in by])
+        distinct, place = np.unique(codes, return_inverse=True)
+        numbers: dict[Key, int] = {}
+        texts = map(texts_of, distinct.tolist())
+        renumbered = [numbers.setdefault(_renamed(key, renamed), len(numbers)) for key in texts]
+        self.codes = np.array(renumbered, np.int64)[place.reshape(-1)]
+        self.texts = list(numbers)
+        self.by, self.renamed = by, renamed
+
+    def text(self, code: int, without: str) -> Key:
+        """Return the texts of a code, or `without` for NONE."""
+        if code >= 0:
+            return self.texts[code]
+        return (without if code == NONE else OTHERS, *("",) * (len(self.by) - 1))
+
+
+def _renamed(key: Key, renamed: Mapping[str, str]) -> Key:
+    first, *others = (_ADDRESS.sub("at 0x...", text) for text in key)
+    return (renamed.get(key[0], renamed.get(first, first)), *others)
 
 
 def _steps(table: SliceTable, *, keep_first: bool) -> Rows:
@@ -193,9 +237,8 @@ def _parts(table: SliceTable, steps: Rows, width: int) -> dict[str, Values]:
 # -- Operations on the host ------------------------------------------------------------------------------------------
 
 
-def _operations(table: SliceTable, steps: Rows, by: Sequence[str]) -> Values:
+def _operations(table: SliceTable, steps: Rows, keys: _Codes) -> Values:
     """Return the self time by the keys, inside the steps, or of the whole run."""
-    codes, texts_of = combined([key_of(table, key) for key in by])
     rows, step, self_ns = _inside(table, steps)
     nothing = is_step(table)[rows] | is_span(table)[rows]
     if len(steps) and np.all(nothing):
@@ -206,25 +249,18 @@ def _operations(table: SliceTable, steps: Rows, by: Sequence[str]) -> Values:
     elif not len(steps):
         rows = _operations_in_window(table)
         step, self_ns, nothing = np.zeros(len(rows), np.intp), table.nesting.self_ns[rows], np.zeros(len(rows), bool)
-    code = np.where(nothing, NONE, np.where(_is_chosen(table)[rows], codes[rows], _NOT_CHOSEN))
+    code = np.where(nothing, NONE, np.where(_is_chosen(table)[rows], keys.codes[rows], _NOT_CHOSEN))
     distinct, key = np.unique(code, return_inverse=True)
-    texts = [_text(each, texts_of, NOT_RECORDED, len(by)) for each in distinct.tolist()]
+    texts = [keys.text(each, NOT_RECORDED) for each in distinct.tolist()]
     shares = _Shares(step, key.reshape(-1).astype(np.int64), self_ns, texts)
     calls = (np.ones(len(rows), np.int64) if table.calls is None else table.calls[rows]) * ~nothing
-    paths = _paths(table, shares, rows, codes, lambda row: texts_of(int(codes[row])))
+    paths = _paths(table, shares, rows, keys)
     return _values(shares, max(len(steps), 1), calls, paths)
 
 
 def _is_chosen(table: SliceTable) -> npt.NDArray[np.bool_]:
     """Return a mask of the slices that meet the condition of the user."""
     return np.ones(len(table.trace.slices.ts), bool) if table.chosen is None else table.chosen(table)
-
-
-def _text(code: int, texts_of: Callable[[int], Key], without: str, width: int) -> Key:
-    """Return the texts of a code, or `without` for NONE."""
-    if code >= 0:
-        return texts_of(code)
-    return (without if code == NONE else OTHERS, *("",) * (width - 1))
 
 
 def _operations_in_window(table: SliceTable) -> Rows:
@@ -262,19 +298,19 @@ def _inside(table: SliceTable, steps: Rows) -> tuple[Rows, npt.NDArray[np.intp],
 def _around(table: SliceTable, steps: Rows) -> tuple[Rows, npt.NDArray[np.intp], I64]:
     """Return the operations of all threads of the processes that begin in steps, the step of each, their self times."""
     rows = _operations_in_window(table)
-    step = _step_at(table, steps, rows, table.processes)
+    process = table.processes[table.trace.slices.track]
+    step = _step_at(table, steps, rows, process[steps], process[rows])
     rows, step = rows[step != NONE], step[step != NONE]
     return rows, step, table.nesting.self_ns[rows]
 
 
-def _step_at(table: SliceTable, steps: Rows, rows: Rows, place: npt.NDArray[np.generic]) -> npt.NDArray[np.intp]:
+def _step_at(table: SliceTable, steps: Rows, rows: Rows, of_steps: I64, of_rows: I64) -> npt.NDArray[np.intp]:
     """Return the last step that began before each slice and contains its start, NONE without one.
 
-    `place` numbers the tracks: only steps and slices of one number are compared.
+    Only steps and slices with one number are compared; NONE for slices is that of no step.
     """
     slices = table.trace.slices
     found = np.full(len(rows), NONE, np.intp)
-    of_steps, of_rows = place[slices.track[steps]], place[slices.track[rows]]
     for each in np.unique(of_steps):
         members, inner = np.flatnonzero(of_steps == each), np.flatnonzero(of_rows == each)
         members = members[np.argsort(slices.ts[steps[members]], kind="stable")]
@@ -284,13 +320,13 @@ def _step_at(table: SliceTable, steps: Rows, rows: Rows, place: npt.NDArray[np.g
     return found
 
 
-def _paths(table: SliceTable, shares: _Shares, rows: Rows, codes: Codes, path_of: Callable[[int], Key]) -> list[_Path]:
+def _paths(table: SliceTable, shares: _Shares, rows: Rows, keys: _Codes) -> list[_Path]:
     """Return the keys around each key, outermost first: those of its longest slice at its usual place.
 
     The usual place is the code around it in which most of its time was spent; without one, the path is empty.
     """
     parent = table.nesting.parent[rows].astype(np.int64)
-    around = np.where(parent == NO_PARENT, NONE, codes[parent])
+    around = np.where(parent == NO_PARENT, NONE, keys.codes[parent])
     order = np.lexsort((table.trace.slices.dur[rows], around, shares.key))
     key, around, rows = shares.key[order], around[order], rows[order]
     first = np.flatnonzero(np.append(True, (key[1:] != key[:-1]) | (around[1:] != around[:-1]))[: len(key)])
@@ -302,7 +338,7 @@ def _paths(table: SliceTable, shares: _Shares, rows: Rows, codes: Codes, path_of
         path: list[Key] = []
         above = int(table.nesting.parent[rows[last]])
         while above != NO_PARENT and len(path) < _DEEPEST:
-            path.append(path_of(above))
+            path.append(keys.texts[keys.codes[above]])
             above = int(table.nesting.parent[above])
         paths[int(key[last])] = tuple(reversed(path))
     return paths
@@ -311,26 +347,44 @@ def _paths(table: SliceTable, shares: _Shares, rows: Rows, codes: Codes, path_of
 # -- Work of devices -------------------------------------------------------------------------------------------------
 
 
-def _device(table: SliceTable, steps: Rows, by: Sequence[str]) -> dict[str, Values]:
+def _step_of_work(table: SliceTable, steps: Rows) -> npt.NDArray[np.intp]:
+    """Return the step of each slice of device work, NONE without one.
+
+    It is a step of the process that launched the work, or of its input, if no launch call or no step of its process is
+    recorded.
+    """
+    launch, track = work(table).launch, table.trace.slices.track
+    rows = np.where(launch == NONE, work(table).rows, launch)
+    process = table.processes[track]
+    inputs = inputs_of(by_stated_inputs(table.trace), "slices").astype(np.int64)
+    by_process = (launch != NONE) & np.isin(process[rows], process[steps])
+    places = (
+        (process[steps], np.where(by_process, process[rows], NONE)),
+        (
+            inputs[steps],
+            np.where(by_process, NONE, inputs[rows]),
+        ),
+    )
+    found, others = (_step_at(table, steps, rows, *place) for place in places)
+    return np.where(by_process, found, others)
+
+
+def _device(table: SliceTable, steps: Rows, keys: _Codes) -> dict[str, Values]:
     """Return the device work by operator and by name."""
     found, slices = work(table), table.trace.slices
     if not len(found.rows):
         return {}
-    asked_at = np.where(found.launch == NONE, found.rows, found.launch)
-    if len(steps):
-        step = _step_at(table, steps, asked_at, table.trace.tracks.column("source"))
-    else:
-        step = np.where(table.in_window(slices.ts[found.rows]), 0, NONE)
+    step = _step_of_work(table, steps) if len(steps) else np.where(table.in_window(slices.ts[found.rows]), 0, NONE)
     some = step != NONE
     rows, step, operator = found.rows[some], step[some], operators(table)[some]
-    codes, texts_of = combined([key_of(table, key) for key in by])
     is_chosen = np.append(_is_chosen(table), table.chosen is None)[operator]
-    code = np.where(is_chosen, np.where(operator == NONE, NONE, codes[operator]), _NOT_CHOSEN)
+    code = np.where(is_chosen, np.where(operator == NONE, NONE, keys.codes[operator]), _NOT_CHOSEN)
     of_operator, key = np.unique(code, return_inverse=True)
-    texts = [_text(each, texts_of, NO_OPERATOR, len(by)) for each in of_operator.tolist()]
-    names, name = np.unique(np.where(is_chosen, slices.name[rows], _NOT_CHOSEN), return_inverse=True)
-    blank = ("",) * (len(by) - 1)
-    of_names = [_text(each, lambda at: (table.trace.strings[at], *blank), "", len(by)) for each in names.tolist()]
+    texts = [keys.text(each, NO_OPERATOR) for each in of_operator.tolist()]
+    of_name = _Codes(table, ("name",), keys.renamed)
+    names, name = np.unique(np.where(is_chosen, of_name.codes[rows], _NOT_CHOSEN), return_inverse=True)
+    blank = ("",) * (len(keys.by) - 1)
+    of_names = [(*of_name.text(each, ""), *blank) for each in names.tolist()]
     count = max(len(steps), 1)
     kernels = _Shares(step, name.reshape(-1).astype(np.int64), slices.dur[rows], of_names)
     launched_by = dict(zip(name.reshape(-1).tolist(), key.reshape(-1).tolist(), strict=True))

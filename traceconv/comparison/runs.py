@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -14,7 +14,7 @@ from traceconv.answers.slice_tables import SliceTable
 from traceconv.answers.steps import no_steps, step_pattern, step_rows
 from traceconv.comparison.comparison import Run
 from traceconv.comparison.environment import environment
-from traceconv.comparison.run_values import run_values
+from traceconv.comparison.run_values import AS_THEY_ARE, run_values
 from traceconv.errors import InputError, UsageError
 from traceconv.io.folders import natural
 from traceconv.model.clocks import Zero
@@ -37,8 +37,13 @@ class Selection:
         self.by, self.between, self.step_name, self.keep_first = by, between, step_name, keep_first
         self.condition = parse(where) if where else None
 
-    def run(self, name: str, recordings: Opened) -> Run:
+    def run(self, name: str, recordings: Opened, renamed: Mapping[str, str] = AS_THEY_ARE) -> Run:
         """Return the values of a run; its recordings are put on one clock first, as by `merge`.
+
+        Args:
+            name: its name.
+            recordings: its recordings.
+            renamed: other names for first texts of keys.
 
         Raises:
             UsageError: no slice has a name that is stated as that of steps.
@@ -51,8 +56,9 @@ class Selection:
         resolution = max((line.resolution_ns for line in aligned.receipt), default=1)
         if self.step_name and not len(step_rows(table)):
             raise UsageError(no_steps(table), at=name)
-        values = run_values(table, self.by, keep_first=self.keep_first)
-        whole = run_values(table, self.by, keep_first=True, whole=True) if "steps" in values else values
+        values_of = partial(run_values, table, self.by, keep_first=self.keep_first, renamed=renamed)
+        values = values_of()
+        whole = values_of(whole=True) if "steps" in values else values
         return Run(name, values, resolution, environment(trace), _wall_clock(trace), whole)
 
 
