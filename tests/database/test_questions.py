@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 import traceconv
+from tests.answers.test_sections import event, kineto
 from tests.golden import ROOT
 from traceconv.answers import answers
 from traceconv.answers.frames import Frames
@@ -79,6 +81,16 @@ def test_each_question_has_inputs() -> None:
 @pytest.mark.parametrize("question", INPUTS)
 def test_each_question_has_an_answer(question: str) -> None:
     assert answer(question)
+
+
+def test_threads_with_lanes_record_each_instant_once(tmp_path: Path) -> None:
+    times = (0, 100), (90, 110), (110, 10), (150, 50), (260, 40)
+    kineto(path := tmp_path / "a.json", [event("conv", *each) for each in times])
+    frames = traceconv.frames([path])
+    (recorded,) = ask(frames, questions()["How much did each thread record?"]).to_pylist()
+    assert (recorded["slices"], recorded["dur"]) == (5, 240_000)
+    (gap,) = ask(frames, questions()["Where did a thread record nothing?"]).to_pylist()
+    assert (gap["since"], gap["gap"]) == (200_000, 60_000)
 
 
 def test_operations_are_those_of_the_report() -> None:

@@ -125,7 +125,10 @@ VIEWS = (
             ViewColumn("kernels", "number of kernels and copies that it launched"),
             ViewColumn("device_dur", "sum of their durations", "ns", "device_ns"),
             ViewColumn("first", "slice of the first of them"),
-            ViewColumn("state", "`while busy` if the device had work when the call began, else `late`"),
+            ViewColumn(
+                "state",
+                "`while busy` if the device had work when the call began, else `late`; empty for its first work",
+            ),
             *_PLACE,
             _INPUT,
             _SLICE,
