@@ -10,6 +10,7 @@ import re
 import subprocess
 import sys
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 
 import jsonschema
@@ -18,7 +19,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import traceconv
-from tests import commands
+from tests import commands, terminal
 from tests.golden import ROOT
 from traceconv.answers import SECTION_OF, SECTIONS, Questions
 from traceconv.answers.render import markdown, screen, text
@@ -28,6 +29,7 @@ KINETO = ROOT / "pytorch-kineto" / "torch-convnet-process" / "input.json"
 ONEDNN = ROOT / "onednn-verbose" / "torch-convnet-process" / "input.log"
 RANKS = [ROOT / "pytorch-kineto" / f"nccl-rank{rank}" / "input.json" for rank in (0, 1)]
 CUDA = ROOT / "pytorch-kineto" / "cuda-streams" / "input.json"
+GRAPH = ROOT / "pytorch-kineto" / "cuda-graph" / "input.json"
 COUNTED = ROOT / "onnxruntime" / "perf-counters-hw" / "input.json"
 SCHEMA = json.loads((ROOT.parent / "schemas" / "report.schema.json").read_text(encoding="utf-8"))
 
@@ -497,11 +499,28 @@ def test_a_screen_has_tables_with_fewer_rows_after_one_that_does_not_fit() -> No
         return Section(name, columns, [("x" * 30, *range(count))] * 5)
 
     small = Section("small", (Column("name", "name", Unit.TEXT),), [("a",)] * 9)
-    lines = screen([turned("first", 20), turned("second", 70), small, turned("third", 30)], 80).splitlines()
+    sections = [turned("first", 20), turned("second", 70), small, turned("third", 30)]
+    lines = screen(sections, 80, lambda names: f"{', '.join(names)}: --top 20").splitlines()
     assert [line for line in lines if line in ("first", "second", "small", "third")] == ["first", "small"]
     assert sum("x" * 30 in line for line in lines) == 2  # of five rows
-    assert lines[-1] == "  more: --section second, third; or all: --top 20"
+    assert lines[-1] == "  more: second, third: --top 20"
     assert len(lines) <= 60
+
+
+@pytest.mark.parametrize(("command", "count"), [(["report", str(CUDA)], 2), (["diff", str(GRAPH), str(CUDA)], 1)])
+def test_the_options_below_a_screen_are_those_of_the_command(command: list[str], count: int) -> None:
+    hint = " ".join(terminal.shown(command, 100)).partition("more: ")[2]
+    ways = [re.findall(r"(--\w+) +(\w+)", way) for way in hint.split("; or all: ")]
+    assert all(ways)
+    assert len(ways) == count
+    for options in ways:
+        assert "more: " not in " ".join(terminal.shown([*command, *chain.from_iterable(options)], 100))
+
+
+def test_the_tables_of_a_written_report_are_listed(tmp_path: Path) -> None:
+    result = run(KINETO, "-o", path := tmp_path / "report.md")
+    tables = re.findall(r"^## (\w+)", path.read_text(), re.MULTILINE)
+    assert result.stderr.splitlines()[-1] == f"wrote {path}: {', '.join(tables)}"
 
 
 def test_strict_refuses_what_is_lost(tmp_path: Path) -> None:

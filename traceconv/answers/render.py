@@ -44,8 +44,14 @@ def text(sections: Sequence[Section], top: int, width: int = 0, *, legends: bool
     return "\n\n".join(lines("\n".join(_text(section, top, width, legends))) for section in sections) + "\n"
 
 
-def screen(sections: Sequence[Section], width: int) -> str:
-    """Return the first rows of the first tables for a terminal, at most _SCREEN_LINES, and the names of the others."""
+def screen(sections: Sequence[Section], width: int, more: Callable[[Sequence[str]], str]) -> str:
+    """Return the first rows of the first tables for a terminal, at most _SCREEN_LINES, and how to see the others.
+
+    Args:
+        sections: the tables.
+        width: the most columns of a line.
+        more: returns the options that print the tables of these names.
+    """
     shown: list[str] = []
     hidden: list[str] = []
     left = _SCREEN_LINES - 2
@@ -60,7 +66,7 @@ def screen(sections: Sequence[Section], width: int) -> str:
         else:
             hidden.append(section.name)
     if hidden:
-        shown.append("\n".join(_wrapped([f"more: --section {', '.join(hidden)}; or all: --top 20"], width)))
+        shown.append("\n".join(_wrapped([f"more: {more(hidden)}"], width)))
     return "\n\n".join(shown) + "\n"
 
 

@@ -9,14 +9,13 @@ import click
 
 from traceconv.cli.completion import complete_files
 from traceconv.cli.options import HeadedCommand, Named, Verbosity, grouped, importer_option, settings_options
-from traceconv.cli.question_commands import Shown, print_sections, shown_options
 from traceconv.cli.results import verbosity_options
+from traceconv.cli.tables import Shown, print_sections, section_options
 from traceconv.cli.terminal import working
 from traceconv.comparison.comparison import MIN_CHANGE, RUNS, compare
 from traceconv.comparison.runs import Selection, runs_in
 from traceconv.errors import UsageError
 from traceconv.io.folders import check_all_there
-from traceconv.io.output import check_target
 from traceconv.io.shown import quantity
 from traceconv.recordings import Settings
 
@@ -183,7 +182,7 @@ def _renamed(_context: click.Context, option: click.Parameter, texts: tuple[str,
     ),
     click.option("--strict", is_flag=True, help=f"Exit with {UNDECIDED} if the runs are too few to decide."),
 )
-@shown_options
+@section_options
 @click.option("--skip-unknown", is_flag=True, help="Leave out files of unknown formats, and list them.")
 @importer_option
 @settings_options(memory=True)
@@ -215,7 +214,7 @@ def diff_command(
     """
     names = [*sides.before, *sides.after]
     check_all_there(names)
-    check_target(shown.path, binary=False, force=shown.force, inputs=names)
+    shown.check(names)
     runs = []
     with working(f"reading {quantity(len(names), RUNS)}", verbosity.quiet, names):
         for number, name in enumerate(names):
@@ -223,8 +222,7 @@ def diff_command(
             runs.append(selection.run(name, recordings, renamed if number < len(sides.before) else {}))
     before, after = runs[: len(sides.before)], runs[len(sides.before) :]
     comparison = compare(before, after, selection.by, min_change=min_change)
-    sections = comparison.sections
-    print_sections(sections, shown, verbosity, [section.name for section in sections], brief=True)
+    print_sections(comparison.sections, shown, verbosity, lambda tables: f"{', '.join(tables)}: --top 20")
     if gate.above is not None:
         if comparison.is_slower(gate.above, rows=gate.on_rows):
             ctx.exit(SLOWER)

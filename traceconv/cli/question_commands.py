@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import PurePath
 
 import click
 
@@ -13,15 +11,14 @@ from traceconv import api
 from traceconv.align.receipt import Aligned, warning_lines
 from traceconv.answers import SECTION_OF, SECTIONS, Questions, answers
 from traceconv.answers.frames import Frames
-from traceconv.answers.render import RENDERERS, screen, text
-from traceconv.answers.section import Section
 from traceconv.cli.options import HeadedCommand, Named, Verbosity, grouped, recordings_options, settings_options
-from traceconv.cli.results import force_option, form_options, print_details, strict_option, verbosity_options
-from traceconv.cli.terminal import put, say, width_of, working
+from traceconv.cli.results import force_option, print_details, strict_option, verbosity_options
+from traceconv.cli.tables import Shown, print_sections, section_options
+from traceconv.cli.terminal import say, working
 from traceconv.database.table_files import Partition, check_tables, write_tables
 from traceconv.errors import UsageError
 from traceconv.io.folders import check_all_there
-from traceconv.io.output import check_target, write_output
+from traceconv.io.output import check_target
 from traceconv.io.shown import Counted, quantity
 from traceconv.model.diagnostics import FILES, SLICES
 from traceconv.model.trace import Trace
@@ -29,17 +26,6 @@ from traceconv.recordings import Settings
 
 TABLES = Counted("table", "tables")
 
-_ENDINGS = {
-    ".html": "html",
-    ".htm": "html",
-    ".md": "markdown",
-    ".csv": "csv",
-    ".json": "json",
-    ".txt": "text",
-    "": "text",
-}
-#: The most rows of a table by the form of the report; data has all.
-_ROWS = {"text": 20, "markdown": 20, "html": 100}
 #: Forms of the report that leave out empty tables unless they were asked for by name.
 _BRIEF = ("text", "markdown")
 
@@ -95,51 +81,6 @@ def _questions(
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Shown:
-    """How tables are printed, and where; `is_default`: whether the number of rows is not that of the user."""
-
-    form: str
-    details: bool
-    rows: int
-    path: str
-    force: bool
-    is_default: bool
-
-
-def _shown(form: str | None, as_json: bool, details: bool, top: int | None, path: str, force: bool) -> Shown:
-    """Return the form and place of the output.
-
-    Raises UsageError if no format has the ending of the output, or two are asked for.
-    """
-    ending = PurePath(path).suffix.lower()
-    if as_json and form not in (None, "json"):
-        raise UsageError(f"--json and --format {form} contradict each other")
-    form = "json" if as_json else form or _ENDINGS.get(ending)
-    if form is None:
-        known = ", ".join(filter(None, _ENDINGS))
-        raise UsageError(f"{path}: no format has the ending {ending}", hint=f"--format, or one of {known}")
-    return Shown(form, details, _ROWS.get(form, 0) if top is None else top, path, force, top is None)
-
-
-#: How tables are printed, and where, as `shown: Shown`.
-shown_options = grouped(
-    "shown",
-    _shown,
-    click.option(
-        "--details",
-        is_flag=True,
-        help="Also print the columns that text output omits, such as the totals of layers.",
-    ),
-    click.option(
-        "--top",
-        type=click.IntRange(0),
-        help="Print at most this many rows of each table; 0: all. Default: 20, 100 in HTML, all in JSON and CSV.",
-    ),
-    *form_options(list(RENDERERS), "report.html"),
-)
-
-
 @click.command("report", cls=HeadedCommand)
 @grouped(
     "questions",
@@ -190,7 +131,7 @@ shown_options = grouped(
     ),
     click.option("--stacks", metavar="LAYER", default="", help="Also print the call tree of the samples of a layer."),
 )
-@shown_options
+@section_options
 @strict_option
 @recordings_options
 @settings_options(policy=True, memory=True)
@@ -210,7 +151,7 @@ def report_command(
     """
     questions.check()
     check_all_there(named.files)
-    check_target(shown.path, binary=False, force=shown.force, inputs=named.files)
+    shown.check(named.files)
     recordings = named.opened(settings, verbosity, shown.path)
     with working(f"reading {quantity(len(recordings.paths), FILES)}", verbosity.quiet, recordings.paths):
         trace, aligned = api.on_one_clock(recordings, Settings())
@@ -225,37 +166,14 @@ def report_command(
         printed = [section for section in sections if section.rows or section.name != "unanswered"]
     if shown.details and shown.form in _BRIEF:
         printed = [section.detailed() for section in printed]
-    print_sections(printed, shown, verbosity, [section.name for section in sections], brief=not questions.sections)
+    print_sections(printed, shown, verbosity, None if questions.sections else _more)
 
 
-def print_sections(
-    printed: Sequence[Section], shown: Shown, verbosity: Verbosity, names: Sequence[str], *, brief: bool
-) -> None:
-    """Print or write tables.
-
-    Args:
-        printed: the tables.
-        shown: their form, and the place.
-        verbosity: how much is printed.
-        names: what the message about a written file lists.
-        brief: whether a terminal gets a screen of them, unless the user asked for more.
-    """
-    width = width_of(sys.stdout) if shown.path == "-" else 0
-    if shown.form == "text" and width and shown.is_default and brief and not verbosity.verbose:
-        rendered = screen(printed, width)
-    elif shown.form == "text":
-        rendered = text(printed, shown.rows, width, legends=verbosity.verbose)
-    else:
-        rendered = RENDERERS[shown.form](printed, shown.rows)
-    if shown.form == "csv" and not verbosity.quiet:  # it has no place for notes, and losses and warnings are among them
-        say(*(f"{section.name}: {note}" for section in printed for note in section.first(shown.rows)[1]))
-        say(*(note for section in printed for note in section.notes))
-    if shown.path == "-":
-        put(rendered)
-    else:
-        write_output(shown.path, lambda sink: sink.write(rendered.encode()), binary=False, force=shown.force)
-        if not verbosity.quiet:
-            say(f"wrote {shown.path}: {', '.join(names)}")
+def _more(tables: Sequence[str]) -> str:
+    """Return the options that print tables whose section can be asked for, and those that print all."""
+    sections = dict.fromkeys(SECTION_OF.get(name, name) for name in tables)
+    asked = " ".join(f"--section {name}" for name in sections if name in SECTIONS)
+    return "; or all: ".join(filter(None, [asked, "--top 20"]))
 
 
 @dataclass(frozen=True, slots=True)

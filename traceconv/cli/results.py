@@ -39,24 +39,6 @@ _MANY_RANKS = 4
 _WIDEST = 200
 
 force_option = click.option("-f", "--force", is_flag=True, help="Replace the output if it exists.")
-
-
-def form_options(
-    forms: Sequence[str], example: str
-) -> tuple[Callable[[Callable[..., object]], Callable[..., object]], ...]:
-    """Return the options of commands that print tables: the form, and the output, which may be called `example`."""
-    form_help = "Output format. Default: from the ending of the output, else text."
-    output_help = f"The file to write, such as {example}. Default: standard output."
-    return (
-        click.option("--format", "form", type=click.Choice(forms), help=form_help),
-        click.option("--json", "as_json", is_flag=True, help="The same as --format json."),
-        click.option(
-            "-o", "--output", "path", shell_complete=complete_files, default="-", metavar="FILE", help=output_help
-        ),
-        force_option,
-    )
-
-
 quiet_option = click.option("-q", "--quiet", is_flag=True, help="Print errors only.")
 
 #: Of the commands that print a receipt, as `verbosity: Verbosity`.
