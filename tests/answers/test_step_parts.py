@@ -32,6 +32,7 @@ from traceconv.answers.steps import (
     steps,
 )
 from traceconv.api import convert, read
+from traceconv.comparison.run_values import run_values
 
 BEGIN = 10_000  # ns; a time of 0 would be one that was never set
 LIMIT = 6  # of dispatch, ns
@@ -458,3 +459,24 @@ def test_what_a_host_ran_before_the_first_work_of_a_step(begin: int, tmp_path: A
     late = {row["name"]: (row["time_ns"], row["steps_ns"], row["gaps"]) for row in found.get("host_late", [])}
     assert whole["host_late_ns"] == 0
     assert late == ({"preprocess": (0, 600, 0), NOTHING_RAN: (0, 390, 0)} if begin == 1000 else {})
+
+
+def test_steps_that_overlap_are_those_of_their_thread(tmp_path: Any) -> None:
+    """Every second one is on a lane, and what runs in it on the main track, inside of a slice around all steps."""
+    events, at = [at_ns("train", 0, 600)], 10
+    for number, length in enumerate((100, 100, 100, 150, 100)):
+        events.append(at_ns(f"ProfilerStep#{number}", at, length, cat="user_annotation"))
+        events.append(at_ns("aten::mm", at + 20, length - 40))
+        at += length - 10
+    table = kineto(tmp_path / "a.json", events)
+    assert [row["interval_ns"] for row in steps(table)[0].records()] == [90, 90, 90, 140, None]
+    parts = step_parts(table, LIMIT).records()
+    assert [(row["host_ns"], row["untraced_ns"]) for row in parts] == [(60, 40)] * 3 + [(110, 40), (60, 40)]
+    slow = step_differences(table).records()
+    assert [(row["step"], row["name"], row["difference_ns"]) for row in slow] == [
+        ("ProfilerStep#3", "aten::mm", 50),
+        ("ProfilerStep#3", NOT_RECORDED, 0),
+    ]
+    values = run_values(table, ("name",), keep_first=True)["operations"]
+    assert dict(zip(values.keys, values.sums, strict=True)) == {("aten::mm",): 350, (NOT_RECORDED,): 200}
+    assert dict(zip(values.keys, values.calls, strict=True))["aten::mm",] == 5

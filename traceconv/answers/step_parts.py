@@ -13,10 +13,9 @@ from traceconv.answers.device_time import CAUSES, Gaps, gaps_of, longest_of
 from traceconv.answers.device_work import Device, devices, work
 from traceconv.answers.section import Cell, Column, Section, Unit
 from traceconv.answers.slice_tables import Intervals, Rows, SliceTable, gaps, subtract, union
-from traceconv.answers.steps import device_of_step, exchanges, holding_tracks, runs_nothing, timed_steps
+from traceconv.answers.steps import device_of_step, exchanges, holding_tracks, ran_in, runs_nothing, timed_steps
 from traceconv.model.columns import I64
 from traceconv.model.trace_inputs import by_stated_inputs, inputs_of
-from traceconv.model.track_table import NO_TRACK
 
 #: The columns whose times add up to the duration of a step.
 DISJOINT = (
@@ -161,32 +160,49 @@ def _host_parts(table: SliceTable, steps: Rows) -> I64:
     """Return how long each step communicated, ran operations, waited, and recorded nothing, ns: four columns."""
     slices = table.trace.slices
     parts = np.zeros((len(steps), 4), np.int64)
-    ran: dict[tuple[int, int], tuple[Intervals, Intervals, Intervals]] = {}
+    holding: set[int] = table.once(holding_tracks)
+    exchanging: dict[int, Intervals] = {}
+    ran: dict[int, tuple[Intervals, ...]] = {}
     for number, row in enumerate(steps.tolist()):
         track, start, end = int(slices.track[row]), int(slices.ts[row]), int(slices.ts[row] + slices.dur[row])
-        holds = int(table.row_of_track[track]) in table.once(holding_tracks)
-        key = int(table.processes[track]), track if holds else NO_TRACK
-        if key not in ran:
-            ran[key] = _ran_in(table, *key)
-        parts[number, :3] = [_within(times, start, end) for times in ran[key]]
+        process = int(table.processes[track])
+        if process not in exchanging:
+            rows = exchanges(table)
+            exchanging[process] = table.busy(rows[table.processes[slices.track[rows]] == process])
+        if int(table.row_of_track[track]) in holding:
+            times = _told_apart(table, *ran_in(table, steps[[number]])[1:], _cut(exchanging[process], start, end))
+        else:
+            if process not in ran:
+                ran[process] = _ran_in(table, process, exchanging[process])
+            times = ran[process]
+        parts[number, :3] = [_within(each, start, end) for each in times]
     parts[:, 3] = slices.dur[steps] - np.sum(parts, 1)
     return parts
 
 
-def _ran_in(table: SliceTable, process: int, track: int) -> tuple[Intervals, Intervals, Intervals]:
-    """Return when a track ran operations, when else threads of its process communicated, and when else it waited.
-
-    What runs is the innermost slice. NO_TRACK stands for all threads of the process.
-    """
+def _ran_in(table: SliceTable, process: int, exchanging: Intervals) -> tuple[Intervals, ...]:
+    """Return what `_told_apart` does, of all threads of a process."""
     slices = table.trace.slices
     rows = table.recorded[table.processes[slices.track[table.recorded]] == process]
-    exchanging = table.busy(exchanges(table)[table.processes[slices.track[exchanges(table)]] == process])
-    rows = rows[slices.track[rows] == track] if track != NO_TRACK else rows[~np.isin(rows, work(table).rows)]
+    rows = rows[~np.isin(rows, work(table).rows)]
     ran = timelines(slices, rows, np.arange(len(table.trace.tracks)))
-    runs = (ran.rows != NONE) & (table.timed & ~runs_nothing(table))[ran.rows]
-    waits = runs & table.is_wait[ran.rows]
-    operates = runs & ~waits & ~table.is_exchange[ran.rows]
-    busy = union(ran.starts[operates], ran.ends[operates])
+    some = ran.rows != NONE
+    return _told_apart(table, ran.rows[some], ran.starts[some], ran.ends[some], exchanging)
+
+
+def _told_apart(table: SliceTable, rows: Rows, starts: I64, ends: I64, exchanging: Intervals) -> tuple[Intervals, ...]:
+    """Return when else threads communicated, when operations ran, and when else there were waits only.
+
+    Args:
+        table: the slices.
+        rows: the innermost slices.
+        starts, ends: the times of each of them.
+        exchanging: when threads of the process communicate.
+    """
+    runs = table.timed[rows] & ~runs_nothing(table, rows)
+    waits = runs & table.is_wait[rows]
+    operates = runs & ~waits & ~table.is_exchange[rows]
+    busy = union(starts[operates], ends[operates])
     communication = subtract(exchanging, busy)
-    waiting = subtract(union(ran.starts[waits], ran.ends[waits]), busy)
+    waiting = subtract(union(starts[waits], ends[waits]), busy)
     return communication, busy, subtract(waiting, communication)

@@ -14,9 +14,9 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
 
-from traceconv.answers.attribution import NONE, Timelines, grouped, run_parts, timelines, work_of
+from traceconv.answers.attribution import NONE, Timelines, expanded, grouped, run_parts, timelines, work_of
 from traceconv.answers.section import Cell, Column, Section, Unit, Unnamed, shown_cell
-from traceconv.answers.slice_tables import ALL, NOTHING, Intervals, Rows, SliceTable, Some, gaps, sums_by
+from traceconv.answers.slice_tables import ALL, NOTHING, Intervals, Rows, SliceTable, Some, gaps, sums_by, union
 from traceconv.errors import UsageError
 from traceconv.io.limits import UserPattern, user_pattern
 from traceconv.io.shown import Counted, one_line
@@ -112,7 +112,7 @@ def steps(table: SliceTable) -> list[Section]:
         return not table.step_name and _leaves_out(*(trace.strings[slices.name[step]] for step in (row, follows)))
 
     of_steps: list[tuple[int, tuple[Cell, ...]]] = []
-    for track, track_rows in _by_track(table, rows[np.lexsort((slices.ts[rows], slices.track[rows]))]).items():
+    for track, track_rows in _by_track(table, rows[np.argsort(slices.ts[rows], kind="stable")]).items():
         title = table.title(track)
         durations = {row: int(slices.dur[row]) for row in track_rows if timed[row]}
         middle = median(durations.values() or (0,))
@@ -402,12 +402,12 @@ def _self_times(table: SliceTable, step: int) -> tuple[I64, I64]:
     slices = table.trace.slices
     start, duration = int(slices.ts[step]), int(slices.dur[step])
     if int(table.row_of_track[slices.track[step]]) in table.once(holding_tracks):
-        rows = np.arange(step, row_behind(table, step))
+        _, rows, starts, ends = ran_in(table, np.array([step]))
         runs = table.timed[rows] & ~runs_nothing(table, rows)
-        idle = gaps(table.busy(rows[runs]), start, start + duration)
+        idle = gaps(union(starts[runs], ends[runs]), start, start + duration)
         other, ns = _exchanged(table, int(table.processes[slices.track[step]]), idle)
-        self_ns = np.append(np.where(runs, table.nesting.self_ns[rows], 0), ns)
-        codes = np.append(np.where(runs, _codes(table, rows), _NOTHING), _codes(table, other))
+        self_ns = np.append((ends - starts)[runs], ns)
+        codes = np.append(_codes(table, rows[runs]), _codes(table, other))
         return np.append(codes, _NOTHING), np.append(self_ns, duration - int(np.sum(self_ns)))
     ran, busy = table.once(_ran_by_process).get(
         int(table.processes[slices.track[step]]), (np.empty(0, np.intp), NOTHING)
@@ -466,12 +466,10 @@ def _exchange_lines(table: SliceTable) -> tuple[I64, Timelines]:
 
 def holding_tracks(table: SliceTable) -> set[int]:
     """Return the main tracks on which some step has slices inside that run something."""
-    nothing, slices = runs_nothing(table), table.trace.slices
-    return {
-        int(table.row_of_track[slices.track[row]])
-        for row in timed_steps(table).tolist()
-        if not np.all(nothing[row : row_behind(table, row)])
-    }
+    steps = timed_steps(table)
+    rows, first, last = inside(table, steps)
+    running = np.append(0, np.cumsum(~runs_nothing(table, rows)))
+    return set(table.row_of_track[table.trace.slices.track[steps[running[last] > running[first]]]].tolist())
 
 
 def _ran_by_process(table: SliceTable) -> dict[int, tuple[Rows, Intervals]]:
@@ -486,11 +484,69 @@ def _ran_by_process(table: SliceTable) -> dict[int, tuple[Rows, Intervals]]:
     return {number: (rows[members], table.busy(rows[members])) for number, members in grouped(process)}
 
 
-def row_behind(table: SliceTable, step: int) -> int:
-    """Return the row behind the last slice inside a step on its track."""
+class _Threads(Struct, frozen=True):
+    """The slices of the threads that have steps, each thread with its lanes together.
+
+    Attributes:
+        rows: the slices by thread and start, those around others first.
+        place: where each slice of the trace is in `rows`, NONE if it is not.
+        thread: the main track of each of `rows`.
+        line: the timeline of each main track, NONE without one.
+        ran: which slice ran innermost, on any lane.
+    """
+
+    rows: Rows
+    place: I64
+    thread: I64
+    line: I64
+    ran: Timelines
+
+
+def _threads(table: SliceTable) -> _Threads:
     slices = table.trace.slices
-    last = step + int(np.searchsorted(slices.track[step:], slices.track[step], "right"))
-    return max(step + int(np.searchsorted(slices.ts[step:last], slices.ts[step] + slices.dur[step])), step + 1)
+    thread = table.row_of_track[slices.track[table.recorded]]
+    some = np.isin(thread, table.row_of_track[slices.track[step_rows(table)]])
+    rows, thread = table.recorded[some], thread[some]
+    order = np.lexsort((-slices.dur[rows], slices.ts[rows], thread))
+    place = np.full(len(slices.ts), NONE, np.int64)
+    place[rows[order]] = np.arange(len(rows))
+    line = np.full(len(table.row_of_track), NONE, np.int64)
+    present = np.unique(thread[slices.dur[rows] > 0])
+    line[present] = np.arange(len(present))
+    ran = timelines(slices, rows, line[table.row_of_track], ~runs_nothing(table))
+    return _Threads(rows[order], place, thread[order], line, ran)
+
+
+def inside(table: SliceTable, steps: Rows) -> tuple[Rows, I64, I64]:
+    """Return slices, and where among them those are that begin in each step on its thread: from the first, to the last.
+
+    Slices around a step are not in it.
+    """
+    found, slices = table.once(_threads), table.trace.slices
+    first = found.place[steps] + 1
+    last = first.copy()
+    starts, thread = slices.ts[found.rows], found.thread[first - 1]
+    for each, members in grouped(thread):
+        low, high = np.searchsorted(found.thread, (each, each + 1))
+        last[members] = low + np.searchsorted(starts[low:high], table.ends(steps[members]))
+    return found.rows, first, np.maximum(first, last)
+
+
+def ran_in(table: SliceTable, steps: Rows) -> tuple[Rows, Rows, I64, I64]:
+    """Return what the threads of steps ran in them: the number of the step, the slice, and from when to when.
+
+    It is the innermost slice on any lane; the step itself where none runs that began in it.
+    """
+    found, slices = table.once(_threads), table.trace.slices
+    some = np.flatnonzero(slices.dur[steps] > 0)
+    starts, ends = slices.ts[steps], table.ends(steps)
+    line = found.line[table.row_of_track[slices.track[steps[some]]]]
+    low, high = (found.ran.locate(line, edges[some]) for edges in (starts, ends - 1))
+    which, segment = expanded(low, high + 1)
+    step, row = some[which], found.ran.rows[segment]
+    is_inside = (row != NONE) & (found.place[row] > found.place[steps[step]])
+    begin, end = np.maximum(found.ran.starts[segment], starts[step]), np.minimum(found.ran.ends[segment], ends[step])
+    return step, np.where(is_inside, row, steps[step]), begin, end
 
 
 def runs_nothing(table: SliceTable, rows: Some = ALL) -> npt.NDArray[np.bool_]:

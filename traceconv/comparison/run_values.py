@@ -11,13 +11,13 @@ from types import MappingProxyType
 import numpy as np
 import numpy.typing as npt
 
-from traceconv.answers.attribution import NONE
+from traceconv.answers.attribution import NONE, expanded
 from traceconv.answers.device_time import DISPATCH_LIMIT
 from traceconv.answers.device_work import first_above, operators, work
 from traceconv.answers.operations import NO_OPERATOR, combined, key_of
 from traceconv.answers.slice_tables import NO_PARENT, Rows, SliceTable, sums_by
 from traceconv.answers.step_parts import DISJOINT, step_parts
-from traceconv.answers.steps import NOT_RECORDED, is_span, is_step, timed_steps
+from traceconv.answers.steps import NOT_RECORDED, inside, is_span, is_step, ran_in, timed_steps
 from traceconv.model.columns import I64
 from traceconv.model.trace_inputs import by_stated_inputs, inputs_of
 from traceconv.model.track_table import NO_TRACK
@@ -239,21 +239,22 @@ def _parts(table: SliceTable, steps: Rows, width: int) -> dict[str, Values]:
 
 def _operations(table: SliceTable, steps: Rows, keys: _Codes) -> Values:
     """Return the self time by the keys, inside the steps, or of the whole run."""
-    rows, step, self_ns = _inside(table, steps)
+    rows, step, self_ns, begun = _inside(table, steps)
     nothing = is_step(table)[rows] | is_span(table)[rows]
     if len(steps) and np.all(nothing):
         elsewhere = _around(table, steps)
         if len(elsewhere[0]):
             rows, step, self_ns = elsewhere
-            nothing = np.zeros(len(rows), bool)
+            nothing, begun = np.zeros(len(rows), bool), np.ones(len(rows), bool)
     elif not len(steps):
         rows = _operations_in_window(table)
         step, self_ns, nothing = np.zeros(len(rows), np.intp), table.nesting.self_ns[rows], np.zeros(len(rows), bool)
+        begun = ~nothing
     code = np.where(nothing, NONE, np.where(_is_chosen(table)[rows], keys.codes[rows], _NOT_CHOSEN))
     distinct, key = np.unique(code, return_inverse=True)
     texts = [keys.text(each, NOT_RECORDED) for each in distinct.tolist()]
     shares = _Shares(step, key.reshape(-1).astype(np.int64), self_ns, texts)
-    calls = (np.ones(len(rows), np.int64) if table.calls is None else table.calls[rows]) * ~nothing
+    calls = (np.ones(len(rows), np.int64) if table.calls is None else table.calls[rows]) * (begun & ~nothing)
     paths = _paths(table, shares, rows, keys)
     return _values(shares, max(len(steps), 1), calls, paths)
 
@@ -270,29 +271,23 @@ def _operations_in_window(table: SliceTable) -> Rows:
     return table.recorded[mask[table.recorded] & table.in_window(table.trace.slices.ts[table.recorded])]
 
 
-def _inside(table: SliceTable, steps: Rows) -> tuple[Rows, npt.NDArray[np.intp], I64]:
-    """Return the steps and the slices inside each on its thread, the step of each, and their self times, ns.
+def _inside(table: SliceTable, steps: Rows) -> tuple[Rows, npt.NDArray[np.intp], I64, npt.NDArray[np.bool_]]:
+    """Return the steps, what their threads ran and began in them, the step of each, its time, ns, and whether it began.
 
-    The self times add up to the durations of the steps. Steps that are alone on a lane hold what begins in them on the
-    main lane of their thread.
+    The times add up to the durations of the steps.
     """
-    slices = table.trace.slices
-    edges = np.searchsorted(slices.track, np.arange(len(table.row_of_track) + 1))
-    ranges = []
-    for row, end in zip(steps.tolist(), table.ends(steps).tolist(), strict=True):
-        first, last = row + 1, row + int(np.searchsorted(slices.ts[row : edges[slices.track[row] + 1]], end))
-        main = int(table.row_of_track[slices.track[row]])
-        if last <= first and main != slices.track[row]:
-            times = slices.ts[edges[main] : edges[main + 1]]
-            first, last = (int(edges[main] + np.searchsorted(times, edge)) for edge in (int(slices.ts[row]), end))
-        ranges.append((first, max(first, last)))
-    first, last = np.array(ranges, np.intp).reshape(-1, 2).T
-    counts = last - first
-    step = np.repeat(np.arange(len(steps)), counts)
-    inner = np.arange(int(np.sum(counts))) + np.repeat(first - np.cumsum(counts) + counts, counts)
-    self_ns = np.where(table.timed[inner], table.nesting.self_ns[inner], 0)
-    rest = slices.dur[steps] - sums_by(step, self_ns, len(steps))
-    return np.append(steps, inner), np.append(np.arange(len(steps)), step), np.append(rest, self_ns)
+    step, rows, starts, ends = ran_in(table, steps)
+    of_thread, first, last = inside(table, steps)
+    around, place = expanded(first, last)
+    ns = np.where(table.timed[rows] & (rows != steps[step]), ends - starts, 0)
+    rest = table.trace.slices.dur[steps] - sums_by(step, ns, len(steps))
+    begun = np.repeat([False, True], [len(steps) + len(rows), len(place)])
+    return (
+        np.concatenate([steps, rows, of_thread[place]]),
+        np.concatenate([np.arange(len(steps)), step, around]),
+        np.concatenate([rest, ns, np.zeros(len(place), np.int64)]),
+        begun,
+    )
 
 
 def _around(table: SliceTable, steps: Rows) -> tuple[Rows, npt.NDArray[np.intp], I64]:
