@@ -189,3 +189,36 @@ def test_runs_that_were_not_recorded_in_turns_are_told() -> None:
     assert "turns" not in _ids(compare(_at(1, 3), _at(2, 4)))
     assert "turns" not in _ids(compare(_at(1), _at(2)))
     assert "turns" not in _ids(compare([_run({"a": 1000})] * 2, _at(3, 4)))
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "resolution", "verdict"),
+    [
+        (1_000, 2_000, 1_000, "unclear"),
+        (1_000, 2_000, 100, "slower"),
+        (2_500, 6_000, 1_000, "slower"),
+        (10, 20, 1, "same"),
+        (1_000, 2_000, 10_000, "unclear"),
+    ],
+)
+def test_rows_of_few_steps_of_the_clock_are_unclear(before: int, after: int, resolution: int, verdict: str) -> None:
+    """A run takes 1 ms, of which 100 ns are no change."""
+    sides = [
+        [replace(_run({"a": time + at, "rest": 1_000_000 + at}), resolution_ns=resolution) for at in range(8)]
+        for time in (before, after)
+    ]
+    assert _rows(compare(*sides))["a"]["verdict"] == verdict
+
+
+def test_values_that_are_equal_in_all_runs_are_the_same() -> None:
+    runs = [_run({"a": 1000, "": 10})] * 3
+    rows = _rows(compare(runs, runs))
+    assert rows.keys() == {TOTAL, "a", ""}
+    assert {row["verdict"] for row in rows.values()} == {"same"}
+
+
+def test_contributions_are_told_without_steps() -> None:
+    before, after = (
+        replace(run, values={"operations": run.values["operations"]}) for run in map(_run, ({"a": 1}, {"a": 3}))
+    )
+    assert _ids(compare([before], [after]))["contributions"] == "Of +2 ns: a +2 ns."

@@ -28,7 +28,7 @@ RUNS = Counted("run", "runs")
 _OTHERS = Counted("other property", "other properties")
 #: The smallest relative change that is called one.
 MIN_CHANGE = 0.02
-#: A change below this share of the step, or of so many steps of the clock, is none.
+#: A change below this share of the step is none; one of so few steps of the clock cannot be told.
 _LEAST_OF_STEP, _LEAST_TICKS = 0.0001, 3
 #: The change that too few runs are measured by, unless the user asks for larger ones.
 _USUAL_CHANGE = 0.05
@@ -252,30 +252,27 @@ def judge(tables: Sequence[Table], step_ns: float, resolution_ns: int, min_chang
         resolution_ns: the largest step of the clocks.
         min_change: the smallest relative change that counts.
     """
-    least = max(_LEAST_OF_STEP * step_ns, _LEAST_TICKS * resolution_ns)
-    places = [(table, row) for table in tables for row in (table.total, *table.rows)]
-    tested = [row for _, row in places if _is_tested(row, least)]
-    p = dict(zip(map(id, tested), (u_test(*row.values) for row in tested), strict=True))
+    of_step, of_clock = _LEAST_OF_STEP * step_ns, _LEAST_TICKS * resolution_ns
+    places = [(table, row, _untested(row, of_step, of_clock)) for table in tables for row in (table.total, *table.rows)]
+    p = {id(row): u_test(*row.values) for _, row, verdict in places if verdict is None}
     p_adjusted = dict(zip(p, adjusted(list(p.values())), strict=True))
-    for table, row in places:
-        if id(row) not in p:
-            table.judged.append(Judged(row, _untested(row, least)))
+    for table, row, verdict in places:
+        if verdict is not None:
+            table.judged.append(Judged(row, verdict))
             continue
         around = shift(*row.values)
-        verdict = _verdict(row, around, p_adjusted[id(row)], least, min_change)
-        table.judged.append(Judged(row, verdict, around, p[id(row)], p_adjusted[id(row)]))
+        tested = _verdict(row, around, p_adjusted[id(row)], max(of_step, of_clock), min_change)
+        table.judged.append(Judged(row, tested, around, p[id(row)], p_adjusted[id(row)]))
 
 
-def _is_tested(row: Row, least: float) -> bool:
-    """Return whether a test can say something: several runs, the same calls, and enough time to be a change."""
+def _untested(row: Row, of_step: float, of_clock: float) -> Verdict | None:
+    """Return the verdict of a row that needs no test; None for several runs of the same calls that take enough time."""
     if min(map(len, row.values)) < 2 or row.state not in (State.MATCHED, State.PLACE):
-        return False
-    return _middle(row.values[0]) + _middle(row.values[1]) > least
-
-
-def _untested(row: Row, least: float) -> Verdict:
-    is_small = row.state is State.MATCHED and min(map(len, row.values)) > 1
-    return Verdict.SAME if is_small and _middle(row.values[0]) + _middle(row.values[1]) <= least else Verdict.UNKNOWN
+        return Verdict.UNKNOWN
+    larger = max(map(_middle, row.values))
+    if larger <= of_step:
+        return Verdict.SAME
+    return Verdict.UNCLEAR if larger <= of_clock else None
 
 
 def _verdict(row: Row, around: Shift | None, p: float, least: float, min_change: float) -> Verdict:
@@ -408,10 +405,12 @@ def _section(table: Table, by: Sequence[str]) -> Section:
     before_ns = table.total.means[0]
     whole = table.total.means[1] - before_ns
     amounts = _rounded([each.row.means[1] - each.row.means[0] for each in table.judged[1:]], round(whole))
-    rows = [_cells(each, amount, before_ns, len(by)) for each, amount in zip(table.judged[1:], amounts, strict=True)]
+    rows = [
+        _cells(each.row.key, each, amount, before_ns) for each, amount in zip(table.judged[1:], amounts, strict=True)
+    ]
     at = section.place("contribution_ns")
     rows.sort(key=lambda row: (-abs(int(row[at] or 0)), str(row[0])))
-    section.rows = [_cells(table.judged[0], round(whole), before_ns, len(by)), *rows]
+    section.rows = [_cells((TOTAL, *("",) * (len(by) - 1)), table.judged[0], round(whole), before_ns), *rows]
     return section
 
 
@@ -426,10 +425,9 @@ def _rounded(parts: Sequence[Fraction], whole: int) -> list[int]:
     return near
 
 
-def _cells(judged: Judged, amount: int, before_ns: Fraction, width: int) -> tuple[Cell, ...]:
+def _cells(key: Key, judged: Judged, amount: int, before_ns: Fraction) -> tuple[Cell, ...]:
     row, around = judged.row, judged.shift
     before, after = (_middle(values) if values else None for values in row.values)
-    key = (*row.key, *("",) * width)[:width] if row.key != ("",) else (TOTAL, *("",) * (width - 1))
     return (
         *key,
         row.state.value,
@@ -455,7 +453,8 @@ def _cells(judged: Judged, amount: int, before_ns: Fraction, width: int) -> tupl
 
 def _summary(tables: Sequence[Table], sections: Sequence[Section], of_runs: Sequence[Finding]) -> Section:
     section = Section("summary", SUMMARY)
-    for finding in (*map(_changed, tables[:1]), *map(_contributions, sections[1:]), *of_runs):
+    divided = [section for table, section in zip(tables, sections, strict=True) if table.measure != "steps"]
+    for finding in (*map(_changed, tables[:1]), *map(_contributions, divided), *of_runs):
         numbers = msgspec.json.encode(finding.numbers).decode()
         section.rows.append((finding.id, finding.text, finding.section, numbers))
     section.sentences = [f"{row[1]} ({row[2]})" if row[2] else str(row[1]) for row in section.rows]

@@ -93,12 +93,14 @@ def u_test(before: Sequence[float], after: Sequence[float]) -> float:
 def shift(before: Sequence[float], after: Sequence[float]) -> Shift | None:
     """Return the ratio of two non-empty groups of positive values with the interval that belongs to `u_test`.
 
-    None if a value is not positive.
+    None if a value is not positive. If all values are equal, the interval is 1.
     """
     first, second = np.array(before, float), np.array(after, float)
     if np.any(first <= 0) or np.any(second <= 0):
         return None
     ratios = np.sort((second[None, :] / first[:, None]).reshape(-1))
+    if ratios[0] == ratios[-1] == 1:
+        return Shift(1.0, 1.0, 1.0)
     tail = _tail(first, second)
     rejected = 0
     while rejected < len(ratios) // 2 and 2 * tail(rejected) <= LEVEL:
