@@ -12,7 +12,6 @@ from msgspec import Struct
 
 from traceconv.answers.attribution import NONE, grouped, timelines
 from traceconv.answers.device_work import first_above, is_operator, work
-from traceconv.answers.layer_sums import nearest_above
 from traceconv.answers.operations import (
     ARG,
     AROUND,
@@ -262,7 +261,7 @@ class _Around:
         self._inner = self._innermost(np.flatnonzero(counts))
         above = np.full(len(counts), NONE, np.int64)
         rows = np.flatnonzero(counts)
-        above[rows] = nearest_above(table.nesting.parent.astype(np.int64), rows, counts)
+        above[rows] = first_above(table, table.nesting.parent[rows], counts)
         event, at = np.arange(len(self._inner)), self._inner
         found = [(event[:0], at[:0])]
         while np.any(some := at != NONE):

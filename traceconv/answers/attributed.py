@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from traceconv.answers.attribution import NONE
+from traceconv.answers.device_work import first_above
 from traceconv.answers.layer_sums import (
     Apart,
     Counts,
@@ -19,7 +20,6 @@ from traceconv.answers.layer_sums import (
     Sampled,
     counts_of,
     interval_counts,
-    nearest_above,
     rows_of,
     slice_counts,
 )
@@ -163,7 +163,7 @@ def with_layer_frames(trace: Trace, sums: Layers, sampled: Sampled) -> Trace:
     is_frame = np.zeros(len(slices.ts), bool)
     is_frame[owners.rows] = ~steps[owners.rows]
     outer = np.full(len(slices.ts) + 1, NONE, np.int64)
-    outer[owners.rows] = nearest_above(owners.table.nesting.parent, owners.rows, is_frame)
+    outer[owners.rows] = first_above(owners.table, owners.table.nesting.parent[owners.rows], is_frame)
     layer = np.append(owners.timelines.rows, NONE)[sampled.segment]
     needed = np.zeros(len(slices.ts) + 1, bool)  # the last one is for no layer
     level = layer[sampled.line != NONE]

@@ -14,7 +14,7 @@ from traceconv.answers.collective_waits import Waits
 from traceconv.answers.device_time import NOTHING_RAN
 from traceconv.answers.device_work import COMMUNICATION, work
 from traceconv.answers.section import Column, Section, Unit, Unnamed, rounded
-from traceconv.answers.slice_tables import Rows, SliceTable, sums_by, union
+from traceconv.answers.slice_tables import SliceTable, sums_by, union
 from traceconv.answers.steps import is_span, is_step
 from traceconv.model.columns import I64
 from traceconv.model.trace_inputs import inputs_of
@@ -158,24 +158,20 @@ def _lines(table: SliceTable, is_work: np.ndarray[tuple[int], np.dtype[np.bool_]
     Of each input they are the queues of its device, and the thread that launched the most, or else ran the longest.
     """
     trace, slices = table.trace, table.trace.slices
-    inputs = inputs_of(trace, "slices")
+    inputs = inputs_of(trace, "slices").astype(np.int64)
     line_of_track = np.full(len(trace.tracks), NONE, np.int64)
     found = work(table)
-    launch = found.launch[found.launch != NONE]
-    host = np.flatnonzero(~is_work & table.timed)
-    for number in range(len(trace.sources)):
-        queues = np.unique(slices.track[found.rows[inputs[found.rows] == number]])
-        line_of_track[queues] = number
-        launching = slices.track[launch[inputs[launch] == number]]
-        if len(launching):
-            tracks, counts = np.unique(table.row_of_track[launching], return_counts=True)
-        else:
-            of_input: Rows = host[inputs[host] == number]
-            tracks, group = np.unique(table.row_of_track[slices.track[of_input]], return_inverse=True)
-            counts = sums_by(group.reshape(-1), table.nesting.self_ns[of_input], len(tracks))
-        if len(tracks):
-            thread = tracks[int(np.argmax(counts))]
-            line_of_track[np.flatnonzero(table.row_of_track == thread)] = number
+    for number, some in grouped(inputs[found.rows]):
+        line_of_track[slices.track[found.rows[some]]] = number
+    launch, host = found.launch[found.launch != NONE], np.flatnonzero(~is_work & table.timed)
+    weighed = {number: (launch[some], np.ones(len(some), np.int64)) for number, some in grouped(inputs[launch])}
+    for number, some in grouped(inputs[host]):
+        if number not in weighed:
+            weighed[number] = host[some], table.nesting.self_ns[host[some]]
+    for number, (rows, weights) in sorted(weighed.items()):
+        tracks, group = np.unique(table.row_of_track[slices.track[rows]], return_inverse=True)
+        thread = tracks[int(np.argmax(sums_by(group.reshape(-1), weights, len(tracks))))]
+        line_of_track[table.row_of_track == thread] = number
     return line_of_track
 
 

@@ -14,8 +14,9 @@ import numpy as np
 import numpy.typing as npt
 
 from traceconv.answers.attribution import BEHIND, NONE, distinct, expanded, grouped
+from traceconv.answers.device_work import first_above
 from traceconv.answers.owners import Owners, Pool
-from traceconv.answers.slice_tables import NO_PARENT, Rows, SliceTable, interval_counters
+from traceconv.answers.slice_tables import Rows, SliceTable, interval_counters
 from traceconv.model.columns import I32, I64
 from traceconv.model.marks import CountMarks
 from traceconv.model.numbers import decode_json
@@ -470,8 +471,8 @@ def slice_counts(layers: Layers) -> list[Event]:
         self_counts[rows] = counts[: len(rows)]
         has_count = np.zeros(len(slices.ts), bool)
         has_count[rows] = True
-        outer = nearest_above(table.nesting.parent, rows, has_count)
-        np.subtract.at(self_counts, outer[outer != NO_PARENT], counts[: len(rows)][outer != NO_PARENT])
+        outer = first_above(table, table.nesting.parent[rows], has_count)
+        np.subtract.at(self_counts, outer[outer != NONE], counts[: len(rows)][outer != NONE])
         of_tables = in_table + np.arange(len(of_event.layers))
         in_table += len(of_event.layers)
         segments, amounts = (
@@ -482,14 +483,6 @@ def slice_counts(layers: Layers) -> list[Event]:
         sums, number = layers.by_segment(segments, amounts), layers.by_segment(segments, ones)
         events.append(Event(name, (source,), Kind.SLICES, sums, number, of_event.unit))
     return events
-
-
-def nearest_above(parent: I64, rows: I64, is_marked: npt.NDArray[np.bool_]) -> I64:
-    """Return the nearest marked ancestor of each row; NO_PARENT without one."""
-    above = parent[rows]
-    while np.any(others := (above != NO_PARENT) & ~is_marked[above]):
-        above[others] = parent[above[others]]
-    return above
 
 
 def _divided(layers: Layers, pool: Pool, times: I64, counts: npt.NDArray[Any]) -> npt.NDArray[Any]:

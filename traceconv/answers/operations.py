@@ -228,10 +228,11 @@ def _in_steps(table: SliceTable, groups: _Groups) -> tuple[list[int], int]:
     rows = rows[table.in_window(slices.ts[rows])]
     inside = np.zeros(len(groups.order), bool)
     of_steps = 0
+    of_processes = dict(grouped(process[slices.track[groups.order]])) if len(rows) else {}
     for group, members in grouped(process[slices.track[rows]]):
         times = table.busy(rows[members])
         of_steps += times.length
-        of_process = np.flatnonzero(process[slices.track[groups.order]] == group)
+        of_process = of_processes.get(group, members[:0])
         slices_of_process = groups.order[of_process]
         step = np.searchsorted(times.starts, slices.ts[slices_of_process], "right") - 1
         inside[of_process] = (step >= 0) & (table.ends(slices_of_process) <= np.append(times.ends, 0)[step])

@@ -20,7 +20,7 @@ from traceconv.errors import InputError
 from traceconv.io.limits import UserPattern
 from traceconv.io.shown import quantity
 from traceconv.model.args import arg_values, durations_recorded
-from traceconv.model.columns import I32, I64, Order, chunks, distinct_values, gathered, like_next, stable_order
+from traceconv.model.columns import I32, I64, Order, chunks, distinct_values
 from traceconv.model.diagnostics import SLICES
 from traceconv.model.dump import as_shown
 from traceconv.model.marks import JOINT, WAITS
@@ -184,8 +184,6 @@ def nesting_of(slices: Slices) -> Nesting:
 Rows = npt.NDArray[np.intp]
 Some = Rows | slice
 ALL = slice(None)
-#: The rows of several lanes that are looked at together.
-_LANES_AT_ONCE = 1 << 16
 #: Larger numbers of calls are no counts.
 _MOST_CALLS = 1 << 40
 #: The most names that a hint suggests, and that are compared for it, and the longest one: more would take long.
@@ -392,24 +390,6 @@ class SliceTable:
         ts = self.trace.slices.ts
         of_parts = [union(ts[some], self.ends(some)) for some in (rows[part] for part in chunks(len(rows)))]
         return union(*(np.concatenate(edges) for edges in zip(NOTHING, *of_parts, strict=True)))
-
-    def busy_on_lanes(self, rows: Rows) -> int:
-        """Return the sum over all tracks, each lane for itself, of the time in which a slice runs, ns."""
-        tracks = gathered(self.trace.slices.track, rows)
-        order = stable_order([tracks], self.trace.forget)
-        first = np.flatnonzero(np.append(True, ~like_next(order, tracks))) if len(rows) else np.empty(0, np.intp)
-        bounds, lane, total, ts = np.append(first, len(rows)), 0, 0, self.trace.slices.ts
-        while lane < len(first):
-            # As many lanes as are in a chunk together, at least one.
-            end = max(int(np.searchsorted(bounds, bounds[lane] + _LANES_AT_ONCE, "right")) - 1, lane + 1)
-            some = rows[order[bounds[lane] : bounds[end]]]
-            if end == lane + 1:
-                total += self.busy(some).length
-            else:
-                group = np.repeat(np.arange(end - lane), np.diff(bounds[lane : end + 1]))
-                total += int(np.sum(lengths_in_groups(group, ts[some], self.ends(some), end - lane)))
-            lane = end
-        return total
 
     @cached_property
     def processes(self) -> I64:

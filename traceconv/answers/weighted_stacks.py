@@ -10,7 +10,8 @@ import numpy as np
 
 from traceconv.answers.attributed import each, with_layer_frames
 from traceconv.answers.attribution import NONE, expanded
-from traceconv.answers.layer_sums import Kind, nearest_above
+from traceconv.answers.device_work import first_above
+from traceconv.answers.layer_sums import Kind
 from traceconv.answers.layers import called, events_of, main_event
 from traceconv.answers.owners import Owners
 from traceconv.answers.slice_tables import ALL, SliceTable, Some, table_by_stated_inputs
@@ -177,7 +178,7 @@ def _of_slices(trace: Trace) -> Stacks:
     rows = table.recorded
     is_frame = np.zeros(len(slices.ts), bool)
     is_frame[rows] = True
-    above = nearest_above(table.nesting.parent, rows, is_frame)
+    above = first_above(table, table.nesting.parent[rows], is_frame)
     names, numbers = np.unique(slices.name[rows], return_inverse=True)
     parent, frame, node = _tree(np.where(above == NONE, NONE, np.searchsorted(rows, above)), numbers.reshape(-1))
     timed = table.timed[rows]
