@@ -25,7 +25,7 @@ from traceconv import cli
 from traceconv.align.inputs import Policy
 from traceconv.align.receipt import Aligned
 from traceconv.answers import SECTION_OF, SECTIONS, Questions, answers
-from traceconv.answers.attribution import launches
+from traceconv.answers.attribution import launch_rows
 from traceconv.answers.device_time import device
 from traceconv.answers.operations import operations
 from traceconv.answers.render import page, text
@@ -531,7 +531,7 @@ def test_launches_on_tracks_without_categories_are_known_by_their_ids(case: str,
         table = SliceTable(trace)
         names, slices = np.array(trace.strings), trace.slices
         calls = np.flatnonzero(np.char.startswith(names[slices.name], "cuGraphLaunch"))
-        launched = launches(table)[launches(table) >= 0]
+        launched = launch_rows(table)[launch_rows(table) >= 0]
         assert np.unique(launched, return_counts=True)[1].tolist() == [8] * len(calls)  # kernels of each graph
         assert set(launched.tolist()) == set(calls.tolist())
         section, _ = device(table)

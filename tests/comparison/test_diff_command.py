@@ -10,9 +10,9 @@ from pathlib import Path
 import jsonschema
 import pytest
 
+import traceconv
 from tests import commands
 from tests.golden import ROOT
-from traceconv import api
 from traceconv.comparison.environment import environment
 from traceconv.comparison.runs import Selection
 from traceconv.recordings import Settings, opened
@@ -159,7 +159,7 @@ def test_what_files_state_about_their_recording_is_compared(tmp_path: Path) -> N
     ],
 )
 def test_properties_of_formats_are_found(path: Path, stated: dict[str, str]) -> None:
-    assert environment(api.read(path)).items() >= stated.items()
+    assert environment(traceconv.frames([path]).trace).items() >= stated.items()
 
 
 def test_the_step_of_the_clock_is_that_of_the_file() -> None:

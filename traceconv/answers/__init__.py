@@ -26,7 +26,7 @@ from traceconv.answers.selection import Condition, absent_args, check_between, c
 from traceconv.answers.slice_tables import SliceTable
 from traceconv.answers.step_parts import step_parts
 from traceconv.answers.steps import step_differences, step_pattern, steps
-from traceconv.answers.summaries import COLUMNS, logs, memory, overview, with_totals
+from traceconv.answers.summaries import STATED_TOTALS, logs, memory, overview, with_totals
 from traceconv.answers.summary import summary
 from traceconv.errors import UsageError, refuse_single_texts
 from traceconv.io import progress
@@ -80,7 +80,7 @@ class Questions:
         if self.sort and not self.to_sort:
             raise UsageError("--sort: none of these sections is sorted by a column", hint="operations and layers are")
         if self.sort and "layers" not in self.to_sort:  # whose columns are known when the inputs are read
-            _tables_with(self.sort, {"operations": columns_of(self.by), "stated_totals": COLUMNS})
+            _tables_with(self.sort, {"operations": columns_of(self.by), "stated_totals": STATED_TOTALS})
         if self.where:
             parse(self.where)
         check_between(self.between)

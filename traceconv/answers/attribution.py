@@ -325,7 +325,7 @@ def work_of(table: SliceTable, number: int) -> Rows:
     return rows[is_work]
 
 
-def launches(table: SliceTable) -> I64:
+def launch_rows(table: SliceTable) -> I64:
     """Return the row of the launch call of each slice, NONE if not recorded; the array is shared.
 
     Work and its call share an id, which is unique in their process. Flows are used where no id is stated, several calls

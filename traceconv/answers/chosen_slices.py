@@ -14,7 +14,7 @@ from traceconv.align.receipt import Aligned
 from traceconv.answers.attribution import NONE
 from traceconv.answers.device_work import KINDS, devices, operators, work
 from traceconv.answers.launch_calls import in_time
-from traceconv.answers.rank_waits import judge
+from traceconv.answers.rank_waits import who_waited
 from traceconv.answers.slice_tables import Rows, SliceTable, sums_by
 from traceconv.answers.steps import step_rows
 from traceconv.io.shown import shown_ranks
@@ -107,7 +107,7 @@ def collectives_of(table: SliceTable, aligned: Aligned) -> Calls:
     matched, alignment = aligned.matched, aligned.alignment
     if matched is None or alignment is None:
         return _stated(table)
-    found = judge(matched, alignment)
+    found = who_waited(matched, alignment)
     records, waited = found.waited.records, found.waited
     others = [matched.one_sided, matched.unmatched]
     each = Occurrences.joined([records, *others])

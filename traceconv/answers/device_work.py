@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
 
-from traceconv.answers.attribution import NONE, grouped, launches, work_of
+from traceconv.answers.attribution import NONE, grouped, launch_rows, work_of
 from traceconv.answers.section import Cell, Column, Section, Unit, rounded
 from traceconv.answers.slice_tables import NO_PARENT, Rows, SliceTable, sums_by
 from traceconv.answers.steps import is_span, is_step
@@ -139,7 +139,7 @@ def _work(table: SliceTable) -> Work:
         communication[rows],
         tells_copies[rows],
         tells_communication[rows],
-        launches(table)[rows],
+        launch_rows(table)[rows],
         _undivided(table),
         untimed,
     )

@@ -11,7 +11,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from traceconv.answers.attribution import NONE, Timelines, grouped, launches, timelines, work_of
+from traceconv.answers.attribution import NONE, Timelines, grouped, launch_rows, timelines, work_of
 from traceconv.answers.slice_tables import Rows, SliceTable
 from traceconv.model.columns import I64
 from traceconv.model.numbers import whole
@@ -231,7 +231,7 @@ class Owners:
         trace, lines = self.table.trace, self.timelines
         if not len(rows):
             return np.empty(0, np.int64)
-        calls = launches(self.table)[rows]
+        calls = launch_rows(self.table)[rows]
         at = np.where(calls == NONE, rows, calls)
         line_of = self._lines[0]
         line = np.full(len(rows), NONE, np.int64)

@@ -106,25 +106,25 @@ def ranks(table: SliceTable, aligned: Aligned) -> list[Section]:
         return sections[:1]
     of_ranks, of_collectives, of_hosts = sections
     matched, alignment = aligned.matched, aligned.alignment
-    judged = None
+    who = None
     if matched is not None:
         matched = _in_window(matched, table)
     if matched is not None and alignment is not None:
-        judged = judge(matched, alignment)
-        _add_collectives(of_collectives, judged, matched, table.start)
+        who = who_waited(matched, alignment)
+        _add_collectives(of_collectives, who, matched, table.start)
     else:
         of_collectives.notes.append(_NO_COLLECTIVE)
     steps = step_rows(table)
     if not len(steps):
         of_ranks.notes.append(no_steps(table))
-    _add_ranks(of_ranks, table, by_rank, judged, steps[table.in_window(table.trace.slices.ts[steps])])
+    _add_ranks(of_ranks, table, by_rank, who, steps[table.in_window(table.trace.slices.ts[steps])])
     of_ranks.notes += table.untimed_notes(steps, "step times leave out")
-    of_ranks.notes += _notes(sources, judged, matched)
+    of_ranks.notes += _notes(sources, who, matched)
     (of_ranks if of_collectives.rows else of_collectives).notes += _not_counted(matched)
     if alignment is not None:
         _add_hosts(of_hosts, [line for line in alignment.receipt if line.rank is not None])
-    if judged is not None:
-        sections.insert(1, late_causes(table, judged.waited, judged.unknown))
+    if who is not None:
+        sections.insert(1, late_causes(table, who.waited, who.unknown))
     return [section for section in sections if section.rows or section.name != "late_causes"]
 
 
@@ -148,7 +148,7 @@ def _in_window(matched: Matched, table: SliceTable) -> Matched:
     return replace(matched, occurrences=records.where(chosen), unmatched=alone)
 
 
-class Judged(Struct, frozen=True):
+class WhoWaited(Struct, frozen=True):
     """The results for each collective."""
 
     waited: Waits
@@ -158,7 +158,7 @@ class Judged(Struct, frozen=True):
     alone: Counter[int]
 
 
-def judge(matched: Matched, alignment: Alignment) -> Judged:
+def who_waited(matched: Matched, alignment: Alignment) -> WhoWaited:
     """Return who waited for whom in each collective."""
     from traceconv.align.devices import among_devices  # few reports need it
 
@@ -171,19 +171,19 @@ def judge(matched: Matched, alignment: Alignment) -> Judged:
     ]
     unknown = [_unknown(waited, number, len(lacks)) for number, lacks in enumerate(missing)]
     inputs = frozenset(records.input.tolist()) | frozenset(rest.input.tolist())
-    return Judged(waited, missing, unknown, inputs, Counter(rest.rank.tolist()))
+    return WhoWaited(waited, missing, unknown, inputs, Counter(rest.rank.tolist()))
 
 
 # -- a row for each collective ----------------------------------------------------------------------------------------
 
 
-def _add_collectives(section: Section, judged: Judged, matched: Matched, begin: int) -> None:
+def _add_collectives(section: Section, who: WhoWaited, matched: Matched, begin: int) -> None:
     """Add a row for each collective, the longest wait first, and a note on those without a known last rank."""
-    waited, records = judged.waited, judged.waited.records
+    waited, records = who.waited, who.waited.records
     kinds = {number: kind for kind, number in matched.terms.kinds.items()}
     for number, (low, high) in enumerate(pairwise(np.append(waited.first, len(records.number)).tolist())):
         last, longest = int(waited.last[number]), low + int(np.argmax(waited.wait[low:high]))
-        lead, unknown, comparable = int(waited.lead[number]), judged.unknown[number], bool(waited.comparable[number])
+        lead, unknown, comparable = int(waited.lead[number]), who.unknown[number], bool(waited.comparable[number])
         section.rows.append(
             (
                 kinds[int(records.kind[low])],
@@ -199,7 +199,7 @@ def _add_collectives(section: Section, judged: Judged, matched: Matched, begin: 
                 shown_ranks(matched.terms.members[int(records.group[low])]),
                 int(records.seq[low]) if records.seq[low] >= 0 else None,
                 high - low,
-                shown_ranks(judged.missing[number]),
+                shown_ranks(who.missing[number]),
             )
         )
     wait, start = section.place("longest_wait_ns"), section.place("start_ns")
@@ -207,12 +207,12 @@ def _add_collectives(section: Section, judged: Judged, matched: Matched, begin: 
     if not section.rows:
         section.notes.append(_NO_COLLECTIVE)
         return
-    why = Counter(filter(None, judged.unknown))
+    why = Counter(filter(None, who.unknown))
     section.notes += [f"{why[reason]} of {len(section.rows)}: who came last is {reason}" for reason in sorted(why)]
     section.legend.append(
         "transfer: the shortest duration of any rank; waited: the longest duration without it; who: of which rank"
     )
-    if any(judged.missing):
+    if any(who.missing):
         section.notes.append("where ranks are missing, transfers may be shorter, and waits longer")
 
 
@@ -229,17 +229,17 @@ def _unknown(waited: Waits, number: int, missing: int) -> str:
 
 
 def _add_ranks(
-    section: Section, table: SliceTable, by_rank: dict[int, list[int]], judged: Judged | None, steps: Rows
+    section: Section, table: SliceTable, by_rank: dict[int, list[int]], who: WhoWaited | None, steps: Rows
 ) -> None:
     """Add a row for each recorded rank."""
     trace = table.trace
     source = inputs_of(trace, "slices")[steps]
     caused, last = Counter[int](), Counter[int]()
     whole = 0
-    if judged is not None:
-        waited = judged.waited
+    if who is not None:
+        waited = who.waited
         whole = int(waited.total.sum())
-        for number in (number for number, unknown in enumerate(judged.unknown) if not unknown):
+        for number in (number for number, unknown in enumerate(who.unknown) if not unknown):
             at = int(waited.last[number])
             rank = int(waited.records.rank[at])
             last[rank] += 1
@@ -247,14 +247,14 @@ def _add_ranks(
     for rank, inputs in sorted(by_rank.items()):
         cells: tuple[Cell, ...] = (None,) * 7
         late = None  # if no input of the rank has collectives
-        if judged is not None and judged.inputs.intersection(inputs):
-            of_rank = judged.waited.records.rank == rank
-            late = int(judged.waited.late[of_rank].sum())
-            suffered = int(judged.waited.wait[of_rank].sum())
+        if who is not None and who.inputs.intersection(inputs):
+            of_rank = who.waited.records.rank == rank
+            late = int(who.waited.late[of_rank].sum())
+            suffered = int(who.waited.wait[of_rank].sum())
             of_whole = [part / whole if whole else None for part in (caused[rank], suffered)]
-            known = not all(judged.unknown[number] for number in judged.waited.collective[of_rank].tolist())
+            known = not all(who.unknown[number] for number in who.waited.collective[of_rank].tolist())
             blamed = (last[rank], caused[rank], of_whole[0]) if known else (None, None, None)
-            cells = (int(of_rank.sum()), judged.alone[rank], *blamed, suffered, of_whole[1])
+            cells = (int(of_rank.sum()), who.alone[rank], *blamed, suffered, of_whole[1])
         timed_steps = steps[np.isin(source, inputs) & table.timed[steps]]
         durations = trace.slices.dur[timed_steps]
         middle, most = median_of(durations), int(np.max(durations)) if len(durations) else None
@@ -266,7 +266,7 @@ def _add_ranks(
         section.notes.append(f"ranks waited {format_short(whole)} in all{unknown}")
 
 
-def _notes(sources: Sequence[SourceInfo], judged: Judged | None, matched: Matched | None) -> list[str]:
+def _notes(sources: Sequence[SourceInfo], who: WhoWaited | None, matched: Matched | None) -> list[str]:
     """Return the notes: missing ranks, inputs without the needed information, records that do not match."""
     notes = []
     recorded = {source.rank for source in sources if source.rank is not None}
@@ -280,10 +280,10 @@ def _notes(sources: Sequence[SourceInfo], judged: Judged | None, matched: Matche
     if silent:
         notes.append(f"no rank is stated by {_named(silent)}")
     notes += notes_of_merged(sources)
-    if matched is None or judged is None:
+    if matched is None or who is None:
         return [*notes, _NOT_KNOWN]
     untold = [
-        source.name for number, source in enumerate(sources) if source.rank is not None and number not in judged.inputs
+        source.name for number, source in enumerate(sources) if source.rank is not None and number not in who.inputs
     ]
     if len(matched.ranks) < 2:
         notes.append(_NOT_KNOWN)

@@ -1,4 +1,4 @@
-"""The sections `overview`, `logs`, `memory` and `totals`: the inputs, their warnings and memory, and sums of tools."""
+"""The sections `overview`, `logs`, `memory` and `stated_totals`: inputs, warnings, memory, and sums of tools."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ VALUES = Counted("value", "values")
 
 # -- The section `overview`: the inputs with balance, clock, verdict and losses --------------------------------------
 
-_COLUMNS = (
+_OVERVIEW = (
     Column("input", "input", Unit.TEXT),
     Column("format", "format", Unit.TEXT),
     Column("clock", "clock", Unit.TEXT),
@@ -54,7 +54,7 @@ def overview(trace: Trace, receipt: Sequence[ReceiptLine]) -> Section:
     `start_ns` counts from the first event of the trace. Inputs without real times have no start and no span. A note
     names the inputs that an output of traceconv states, with their slices.
     """
-    section = Section("overview", _COLUMNS)
+    section = Section("overview", _OVERVIEW)
     whole = trace.span()
     by_input = by_stated_inputs(trace)
     starts, ends, slices = _of_inputs(by_input)
@@ -133,7 +133,7 @@ def _of_inputs(trace: Trace) -> tuple[I64, I64, I64]:
 
 # -- The section `logs`: warnings and errors in the inputs, with their number ----------------------------------------
 
-_LOG_COLUMNS = (
+_LOGS = (
     Column("level", "level", Unit.TEXT),
     Column("text", "text", Unit.TEXT),
     Column("count", "count", Unit.COUNT),
@@ -148,7 +148,7 @@ def logs(table: SliceTable) -> Section:
     `first_ns` counts from the first event of the trace; it is None if the entries have no real times.
     """
     trace, entries = table.trace, table.trace.logs
-    section = Section("logs", _LOG_COLUMNS)
+    section = Section("logs", _LOGS)
     source = inputs_of(trace, "logs")
     silent = sorted(set(range(len(trace.sources))) - set(source.tolist()))
     if not len(source):
@@ -182,7 +182,7 @@ def logs(table: SliceTable) -> Section:
 
 # -- The section `memory`: the peaks of allocated memory -------------------------------------------------------------
 
-_MEMORY_COLUMNS = (
+_MEMORY = (
     Column("counter", "counter", Unit.TEXT),
     Column("peak_bytes", "peak", Unit.BYTES),
     Column("peak_at_ns", "first at", Unit.NS),
@@ -200,7 +200,7 @@ def memory(table: SliceTable) -> Section:
     the trace, None if the input states no times. Sums cannot be divided: with a window, those of tables are left out.
     """
     trace, counters = table.trace, table.trace.counters
-    section = Section("memory", _MEMORY_COLUMNS)
+    section = Section("memory", _MEMORY)
     telling: set[int] = set()
     rows: list[tuple[Cell, ...]] = []
     for number, of_counter in memory_counters(table):
@@ -346,7 +346,7 @@ def with_totals(section: Section, table: SliceTable, sort: str = "", by: Sequenc
     return [section, listed]
 
 
-class Peak(NamedTuple):
+class StatedPeak(NamedTuple):
     """The most memory that was held, as a row of a table of sums states it.
 
     Attributes:
@@ -362,11 +362,11 @@ class Peak(NamedTuple):
     changes: int | None
 
 
-def stated_peaks(table: SliceTable) -> list[Peak]:
+def stated_peaks(table: SliceTable) -> list[StatedPeak]:
     """Return the rows about memory of the inputs that are tables of sums."""
     rows_of = _tables_of_sums(table)[1]
     return [
-        Peak(row.track, row.name, round(row.peak), _whole(row.calls))
+        StatedPeak(row.track, row.name, round(row.peak), _whole(row.calls))
         for rows in rows_of.values()
         for row in rows
         if row.peak is not None
@@ -382,7 +382,7 @@ def _tables_of_sums(table: SliceTable) -> tuple[SliceTable, dict[int, list[_Row]
 
 
 #: The columns of `stated_totals`.
-COLUMNS = (
+STATED_TOTALS = (
     Column("name", "name", Unit.TEXT),
     Column("table", "table", Unit.TEXT, spare=True),
     Column("count", "count", Unit.COUNT),
@@ -410,7 +410,7 @@ def _states_time(row: _Row) -> bool:
 def _listed(table: SliceTable, rows_of: dict[int, list[_Row]], sort: str) -> Section:
     """Return the rows of tables of sums; rows that are about one call each are added up by name."""
     several_inputs = len(rows_of) > 1
-    section = Section("stated_totals", COLUMNS)
+    section = Section("stated_totals", STATED_TOTALS)
     without = nested = several = of_memory = 0
     for number, rows in rows_of.items():
         name = table.trace.sources[number].name
@@ -435,8 +435,10 @@ def _listed(table: SliceTable, rows_of: dict[int, list[_Row]], sort: str) -> Sec
             section.rows.append((text, title(table, track), *numbers, category, name))
     shown = {"category"} if _mixes_shares(section) else set()
     shown |= {"input"} if several_inputs else set()
-    section.columns = tuple(replace(column, detail=False) if column.name in shown else column for column in COLUMNS)
-    asked = place_of(sort, COLUMNS)
+    section.columns = tuple(
+        replace(column, detail=False) if column.name in shown else column for column in STATED_TOTALS
+    )
+    asked = place_of(sort, STATED_TOTALS)
     places = [*([] if asked is None else [asked]), *map(section.place, _SORTED_BY)]
     section.rows.sort(key=lambda row: (*(_falling(row[at]) for at in places), str(row[0])))
     names = [table.trace.sources[number].name for number in rows_of]

@@ -16,10 +16,9 @@ _COLUMNS = (
 
 
 def environment(trace: Trace) -> dict[str, str]:
-    """Return the environment of a trace as its formats declare it: values by name, "" where none is stated."""
+    """Return the environment of a merged trace as its formats declare it: values by name, "" where none is stated."""
     stated: dict[str, list[str]] = {}
-    of_one = [{"file": trace.sources[0].name, "metadata": trace.metadata}]
-    metadata = {each["file"]: each["metadata"] for each in trace.metadata.get("inputs", of_one)}
+    metadata = {each["file"]: each["metadata"] for each in trace.metadata["inputs"]}
     for source in trace.sources:
         for name, place in source.marks.environment.items():
             stated.setdefault(name, []).extend(map(str, _values(metadata.get(source.name), place)))
