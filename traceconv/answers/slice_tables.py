@@ -220,8 +220,8 @@ class SliceTable:
     uncut: Uncut | None = None
     step_name: str = ""
 
-    def choosing(self, chosen: Callable[[SliceTable], npt.NDArray[np.bool_]]) -> SliceTable:
-        """Return the table of some of its slices; both share what is computed from all."""
+    def choosing(self, chosen: Callable[[SliceTable], npt.NDArray[np.bool_]] | None) -> SliceTable:
+        """Return the table of some of its slices, None for all; both share what is computed from all."""
         table = replace(self, chosen=chosen)
         vars(table).update(nesting=self.nesting, timed=self.timed)
         return table

@@ -9,6 +9,7 @@ import click
 
 from traceconv.cli.completion import complete_files
 from traceconv.cli.options import HeadedCommand, Named, Verbosity, grouped, importer_option, settings_options
+from traceconv.cli.question_commands import part_of_slices
 from traceconv.cli.results import verbosity_options
 from traceconv.cli.tables import Shown, print_sections, section_options
 from traceconv.cli.terminal import working
@@ -76,7 +77,10 @@ def _sides(
     return _Sides(*sides)
 
 
-def _selection(by: tuple[str, ...], where: str, between: str, step_name: str, keep_warm_up: bool) -> Selection:
+def _selection(
+    by: tuple[str, ...], where: str | None, between: str | None, step_name: str, keep_warm_up: bool
+) -> Selection:
+    where, between = part_of_slices("--where", where), part_of_slices("--between", between)
     keys = tuple(dict.fromkeys(key.strip() for text in by for key in text.split(",")))
     return Selection(keys, where, between, step_name, keep_first=keep_warm_up)
 
@@ -141,8 +145,8 @@ def _renamed(_context: click.Context, option: click.Parameter, texts: tuple[str,
         metavar="KEY,...",
         help="Compare operations by these keys, as in `report --by`. Default: name.",
     ),
-    click.option("--where", metavar="CONDITION", default="", help="Compare only slices that meet CONDITION."),
-    click.option("--between", metavar="WINDOW", default="", help="Compare this window of time of each run."),
+    click.option("--where", metavar="CONDITION", help="Compare only slices that meet CONDITION."),
+    click.option("--between", metavar="WINDOW", help="Compare this window of time of each run."),
     click.option(
         "--step-name", metavar="REGEX", default="", help="Treat slices whose whole name matches REGEX as steps."
     ),

@@ -61,6 +61,17 @@ class _Section(click.Choice[str]):
         return super().convert(value, param, ctx)
 
 
+def part_of_slices(option: str, stated: str | None) -> str:
+    """Return a condition or window, "" for all slices.
+
+    Raises:
+        UsageError: it is empty: whoever states it means a part of the slices.
+    """
+    if stated is not None and not stated.strip():
+        raise UsageError(f"{option}: it is empty", hint=f"without {option}, all slices count")
+    return stated or ""
+
+
 def _questions(
     sections: tuple[str, ...],
     by: tuple[str, ...],
@@ -71,14 +82,9 @@ def _questions(
     stacks: str,
     peak: str,
 ) -> Questions:
-    """Raise UsageError if a condition or window is empty: whoever states one means a part of the slices."""
-    for option, stated in (("--where", where), ("--between", between)):
-        if stated is not None and not stated.strip():
-            raise UsageError(f"{option}: it is empty", hint=f"without {option}, all slices count")
+    where, between = part_of_slices("--where", where), part_of_slices("--between", between)
     keys = tuple(dict.fromkeys(key.strip() for text in by for key in text.split(",")))
-    return Questions(
-        sections, keys, step_name, sort=sort, where=where or "", between=between or "", stacks=stacks, peak=peak
-    )
+    return Questions(sections, keys, step_name, sort=sort, where=where, between=between, stacks=stacks, peak=peak)
 
 
 @click.command("report", cls=HeadedCommand)

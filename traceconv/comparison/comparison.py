@@ -71,6 +71,7 @@ class Run:
         environment: how it was recorded: the properties of its host, devices, tools, by name.
         span_ns: when it began and ended, ns since 1970; None if not known.
         whole: its values by measure if the whole run counts as one step.
+        notes: what of the options does not apply to it.
     """
 
     name: str
@@ -79,6 +80,7 @@ class Run:
     environment: Mapping[str, str] = field(default_factory=dict)
     span_ns: tuple[int, int] | None = None
     whole: Mapping[str, Values] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -384,7 +386,9 @@ def compare(
         _power(tables, len(before), len(after), min_change),
     ]
     about_runs = [*([unlike] if unlike.rows else []), _runs(tables, before, after)]
-    return Comparison(tables, [_summary(tables, sections, findings), *sections, *about_runs])
+    summary = _summary(tables, sections, findings)
+    summary.notes += dict.fromkeys(note for run in runs for note in run.notes)
+    return Comparison(tables, [summary, *sections, *about_runs])
 
 
 def _runs(tables: Sequence[Table], before: Sequence[Run], after: Sequence[Run]) -> Section:

@@ -217,8 +217,8 @@ def _medians(key: I64, ns: I64, count: int, steps: int) -> I64:
 
 
 def _parts(table: SliceTable, steps: Rows, width: int) -> dict[str, Values]:
-    """Return the parts of the steps, as the table `step_parts` has them."""
-    section = step_parts(table, DISPATCH_LIMIT)
+    """Return the parts of the steps, as the table `step_parts` has them, whatever a condition leaves of the slices."""
+    section = step_parts(table.choosing(None), DISPATCH_LIMIT)
     starts = (table.trace.slices.ts[steps] - table.start).tolist()
     wanted = set(
         zip(starts, map(table.title, table.row_of_track[table.trace.slices.track[steps]].tolist()), strict=True)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from traceconv import api
 from traceconv.answers.operations import check_key
-from traceconv.answers.selection import check_between, holds, parse, window_of
+from traceconv.answers.selection import absent_args, check_between, holds, parse, window_of
 from traceconv.answers.slice_tables import SliceTable
 from traceconv.answers.steps import no_steps, step_pattern, step_rows
 from traceconv.comparison.comparison import Run
@@ -17,6 +17,7 @@ from traceconv.comparison.environment import environment
 from traceconv.comparison.run_values import AS_THEY_ARE, run_values
 from traceconv.errors import InputError, UsageError
 from traceconv.io.folders import natural
+from traceconv.io.shown import one_line
 from traceconv.model.clocks import Zero
 from traceconv.model.trace import Trace
 from traceconv.recordings import Opened, Settings
@@ -59,7 +60,9 @@ class Selection:
         values_of = partial(run_values, table, self.by, keep_first=self.keep_first, renamed=renamed)
         values = values_of()
         whole = values_of(whole=True) if "steps" in values else values
-        return Run(name, values, resolution, environment(trace), _wall_clock(trace), whole)
+        absent = absent_args(table, self.condition) if self.condition else ()
+        notes = tuple(f"--where: no slice of {one_line(name)} has {arg}" for arg in absent)
+        return Run(name, values, resolution, environment(trace), _wall_clock(trace), whole, notes)
 
 
 def _wall_clock(trace: Trace) -> tuple[int, int] | None:
