@@ -19,8 +19,10 @@ from tests import commands
 from tests.golden import ROOT, Case
 from tests.shapes import every_shape
 from traceconv.answers.frames import Frames
+from traceconv.database import question
+from traceconv.database.connection import add_view
 from traceconv.database.question import ask
-from traceconv.database.views import VIEWS
+from traceconv.database.views import VIEWS, View
 from traceconv.errors import UsageError
 
 KINETO = ROOT / "pytorch-kineto" / "torch-convnet-process" / "input.json"
@@ -83,26 +85,56 @@ def test_args_are_there_where_they_are_asked_for(frames: Frames) -> None:
 
 
 @pytest.mark.parametrize(
-    ("query", "whole"),
+    ("query", "columns"),
     [
-        ("select name, count(*) n, sum(dur) dur from slices group by all order by dur", False),
-        ("select s.name from slices s", False),
-        ("select s from slices s", True),
-        ("select slices from slices", True),
-        ("select s from (select name, args from slices) s", True),
-        ("select args from slices", True),
-        ("from slices", True),
-        ("select count(*) from slices natural join kernels", True),
+        ("select name, count(*) n, sum(Dur) dur from slices group by all order by dur", {"ts", "dur", "name"}),
+        ("select s.name from slices s", {"ts", "name"}),
+        ("select count(*) from slices a join slices b using (slice)", {"ts", "slice"}),
+        ("select count(*) from slices", {"ts"}),
     ],
 )
-def test_args_are_not_built_for_questions_without_them(
-    query: str, whole: bool, frames: Frames, monkeypatch: pytest.MonkeyPatch
+def test_columns_are_not_built_for_questions_without_them(
+    query: str, columns: set[str], frames: Frames, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    built: list[bool] = []
-    part = frames.part
-    monkeypatch.setattr(frames, "part", lambda name, left_out: built.append(not left_out) or part(name, left_out))
+    made: list[View] = []
+    monkeypatch.setattr(question, "add_view", lambda *given: made.append(given[2]) or add_view(*given))
     ask(frames, query)
-    assert whole in built
+    (view,) = made
+    assert {column.name for column in view.columns} == columns
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "select s from slices s",
+        "select slices from slices",
+        "select s from (select name, args from slices) s",
+        "from slices",
+        "select count(*) from slices natural join kernels",
+        "select * exclude (args) from slices",
+        "select columns('[dn].*') from slices",
+        "select a.*, b.dur longer from slices a positional join slices b",
+        "select x, y from slices as s(x, y) order by all",
+        "with s(x, y, z) as (from slices) select x, z from s order by all",
+        "select unnest(s) from (select slices s from slices limit 1)",
+        "from (pivot slices on category in ('kernel') using sum(dur)) order by all",
+        "from (unpivot slices on dur, self_dur) order by all",
+        "summarize slices",
+        "describe slices",
+        "select count(distinct s.name) from slices s, lateral (select s.dur d) where d > 0",
+        "select list(name order by ts) from slices group by track having max(dur) > 0 order by all",
+        "select name, sum(dur) over (order by ts) from slices qualify row_number() over (order by ts) = 1",
+        'select "NAME", Depth from slices order by 1, 2',
+        "select struct_pack(a := name, b := args) from slices order by all",
+        "select [x + 1 for x in list(dur)] from slices",
+        "select to_json(s) from slices s order by all",
+        "from slices select name where dur > 0 order by dur desc, name",
+    ],
+)
+def test_answers_are_those_over_all_columns(query: str, frames: Frames, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = ask(frames, query)
+    monkeypatch.setattr(View, "named", lambda view, _: view)
+    assert ask(frames, query).equals(found)
 
 
 @pytest.mark.parametrize(

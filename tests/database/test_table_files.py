@@ -112,7 +112,7 @@ def test_a_database_replaces_only_what_it_is_told_to(tmp_path: Path, monkeypatch
     assert _asked(path, "select distinct format from recordings") == [("onednn-verbose",)]
     assert [entry.name for entry in tmp_path.iterdir()] == ["run.duckdb"]
 
-    def full(*_: object, whole: bool) -> None:
+    def full(*_: object) -> None:
         raise duckdb.IOException("IO Error: Could not write all bytes to file: No space left on device")
 
     monkeypatch.setattr("traceconv.database.table_files.add_view", full)

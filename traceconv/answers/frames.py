@@ -15,7 +15,7 @@ from traceconv.answers.chosen_slices import Own, Texts, collectives_of, kernels_
 from traceconv.answers.slice_tables import Rows, SliceTable
 from traceconv.errors import UsageError, refuse_single_texts
 from traceconv.model.args import ABSENT, arg_values, as_text
-from traceconv.model.columns import I64, chunks, occurring
+from traceconv.model.columns import I64, occurring
 from traceconv.model.numbers import fits_int64
 from traceconv.model.trace import Level, Tabular, Trace, needed, take
 from traceconv.model.trace_inputs import inputs_of
@@ -77,13 +77,13 @@ class Frames(Mapping[str, Frame]):
         self.trace, self.aligned = trace, aligned
         self.args = tuple(args)
 
-    def part(self, name: str, left_out: Collection[str]) -> pyarrow.Table:
-        """Return a table without some of its columns, which are not built for it.
+    def part(self, name: str, wanted: Collection[str]) -> pyarrow.Table:
+        """Return some columns of a table; the others are not built for it.
 
         Raises:
             UsageError: pyarrow is not installed.
         """
-        return self._builder.table_of(name, left_out)
+        return self._builder.table_of(name, wanted)
 
     def absent_args(self) -> list[str]:
         """Return the args that were to become columns, but that no event has: their columns are empty.
@@ -136,10 +136,13 @@ class _Builder:
         self.args = args
         self.table = SliceTable(trace)
 
-    def table_of(self, name: str, left_out: Collection[str] = ()) -> pyarrow.Table:
-        """Return a table, without some of its columns, which are not built."""
-        wanted = {key: values for key, values in _BUILDERS[name](self).items() if key not in left_out}
-        columns = {key: self._column(values) for key, values in wanted.items()}
+    def table_of(self, name: str, wanted: Collection[str] | None = None) -> pyarrow.Table:
+        """Return a table, or some of its columns: the others are not built."""
+        columns = {
+            key: self._column(values)
+            for key, values in _BUILDERS[name](self).items()
+            if wanted is None or key in wanted
+        }
         return self.pa.table(columns).replace_schema_metadata(self._metadata)
 
     @cached_property
@@ -165,7 +168,7 @@ class _Builder:
         """Return a column: pyarrow arrays unchanged, numpy columns shared, texts converted, functions called."""
         pa = self.pa
         values = values() if callable(values) else values
-        if isinstance(values, pa.Array):
+        if isinstance(values, pa.Array | pa.ChunkedArray):
             return values
         if isinstance(values, np.ndarray):
             return pa.array(values)
@@ -186,14 +189,22 @@ class _Builder:
 
     def args_text(self, at: I64, length: npt.NDArray[np.int32]) -> Any:
         """Return the args as JSON texts; null for events without args."""
-        pa, args, sizes = self.pa, self.trace.args, length.astype(np.int64)
-        arrays = []
-        for rows in chunks(len(at)):
-            ends = np.append(0, np.cumsum(sizes[rows]))
-            valid = np.packbits(length[rows] > 0, bitorder="little")
-            buffers = [pa.py_buffer(valid), pa.py_buffer(ends), pa.py_buffer(args.joined(at[rows], sizes[rows]))]
-            arrays.append(pa.Array.from_buffers(pa.large_string(), len(ends) - 1, buffers))
-        return pa.concat_arrays(arrays) if arrays else pa.array([], pa.large_string())
+        pa, number, texts = self.pa, np.full(len(at), -1, np.int64), []
+        known = 0
+        for rows, starts, part in self.trace.args.by_part(at, length):
+            # Texts and what lies between them, in the order of their places; of these, Arrow copies the texts.
+            distinct, first, number_of = np.unique(starts, return_index=True, return_inverse=True)
+            edges = np.empty(2 * len(distinct), np.int64)
+            edges[::2], edges[1::2] = distinct, distinct + length[rows[first]]
+            buffers = [None, pa.py_buffer(edges), pa.py_buffer(part)]
+            all_of_part = pa.Array.from_buffers(pa.large_string(), len(edges) - 1, buffers)
+            texts.append(all_of_part.take(pa.array(2 * number_of)))
+            number[rows] = known + np.arange(len(rows))
+            known += len(rows)
+        if not texts:
+            return pa.nulls(len(at), pa.large_string())
+        found = pa.chunked_array(texts)
+        return found if known == len(at) and len(texts) == 1 else found.take(pa.array(number, mask=number < 0))
 
     def chosen_args(self, at: I64, length: npt.NDArray[np.int32]) -> Columns:
         """Return a column for each chosen arg: of numbers if all values are, else of texts; null if missing."""
@@ -248,18 +259,25 @@ class _Builder:
         """Return the columns about tracks and inputs, by their numbers."""
         columns: Columns = {"track": self.table.row_of_track[track] if len(track) else track.astype(np.int64)}
         for name, (of_track, texts) in self.track_columns.items():
-            numbers = of_track[track] if len(track) else np.empty(0, np.int64)
-            columns[name] = numbers if texts is None else self.texts(numbers, texts.__getitem__)
+            columns[name] = partial(self._of_tracks, of_track, texts, track)
         sources = self.trace.sources
         ranks = np.array([UNKNOWN if source.rank is None else source.rank for source in sources], np.int64)
-        columns["rank"] = ranks[inputs]
-        columns["input"] = self.texts(inputs, lambda number: sources[number].name)
+        columns["rank"] = lambda: ranks[inputs]
+        columns["input"] = partial(self.texts, inputs, lambda number: sources[number].name)
         return columns
+
+    def _of_tracks(self, of_track: npt.NDArray[Any], texts: list[str] | None, track: npt.NDArray[np.int32]) -> Any:
+        """Return a column of values of tracks, or of numbers of texts."""
+        numbers = of_track[track] if len(track) else np.empty(0, np.int64)
+        return numbers if texts is None else self.texts(numbers, texts.__getitem__)
 
     def named(self, table: Any) -> Columns:
         """Return the columns `name` and `category`."""
         strings = self.trace.strings.__getitem__
-        return {"name": self.texts(table.name, strings), "category": self.texts(table.category, strings)}
+        return {
+            "name": partial(self.texts, table.name, strings),
+            "category": partial(self.texts, table.category, strings),
+        }
 
     def ending(self, table: Any, **last: Any) -> Columns:
         """Return the last columns of events with args: the last ones of their own stand before the chosen args."""
@@ -354,17 +372,17 @@ def _tracks(builder: _Builder) -> Columns:
 
 
 def _slices(builder: _Builder) -> Columns:
-    slices, nesting = builder.trace.slices, builder.table.nesting
+    slices, table = builder.trace.slices, builder.table
     return {
-        "start_ns": slices.ts - builder.table.start,
+        "start_ns": lambda: slices.ts - table.start,
         "duration_ns": slices.dur,
-        "self_ns": nesting.self_ns,
-        "parent": nesting.parent.astype(np.int64, copy=False),
-        "depth": nesting.depth,
+        "self_ns": lambda: table.nesting.self_ns,
+        "parent": lambda: table.nesting.parent.astype(np.int64, copy=False),
+        "depth": lambda: table.nesting.depth,
         **builder.named(slices),
         **builder.of_events("slices"),
-        "synthetic": ~builder.table.drawn_in_time[slices.track] if len(slices.ts) else np.empty(0, bool),
-        **builder.ending(slices, no_duration=~builder.table.timed),
+        "synthetic": lambda: ~table.drawn_in_time[slices.track] if len(slices.ts) else np.empty(0, bool),
+        **builder.ending(slices, no_duration=lambda: ~table.timed),
     }
 
 
@@ -444,7 +462,7 @@ def _samples(builder: _Builder) -> Columns:
         "name": builder.texts(table.name, builder.trace.strings.__getitem__),
         "weight": table.weight,
         "cpu": table.cpu,
-        "stack": builder.texts(table.stack + 1, lambda number: stack(number - 1)),
+        "stack": lambda: builder.texts(table.stack + 1, lambda number: stack(number - 1)),
         **builder.of_events("samples"),
         "origin": table.origin,
     }

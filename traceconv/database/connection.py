@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from traceconv.answers.frames import Frames
-from traceconv.database.views import View
+from traceconv.database.views import ROW, View
 from traceconv.model.trace import needed
 
 #: No Python variables, no extensions, no files for what does not fit into memory.
@@ -20,8 +20,6 @@ _SETTINGS = {
     "allow_unsigned_extensions": "false",
     "temp_directory": "",
 }
-#: The columns that are built only for queries that may need them, since that takes long.
-LARGE = "args"
 
 
 def connect() -> Any:
@@ -40,10 +38,11 @@ def literal(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
-def add_view(connection: Any, frames: Frames, view: View, *, whole: bool) -> None:
-    """Make a view of a table, which is shared with DuckDB."""
-    left_out = () if whole else (LARGE,)
-    frame, table = f"frame {view.name}", frames.part(view.name, left_out)
-    rows = needed("pyarrow", "sql").array(np.arange(table.num_rows))
-    connection.register(frame, table.append_column("row", rows))
-    connection.execute(view.statement(frame, left_out))
+def add_view(connection: Any, frames: Frames, view: View) -> None:
+    """Make a view of a table, which is shared with DuckDB; only the columns that it needs are built."""
+    wanted = {column for shown in view.columns for column in shown.needs}
+    frame, table = f"frame {view.name}", frames.part(view.name, wanted)
+    if ROW in wanted:
+        table = table.append_column(ROW, needed("pyarrow", "sql").array(np.arange(table.num_rows)))
+    connection.register(frame, table)
+    connection.execute(view.statement(frame))

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from traceconv.answers.frames import Frames
-from traceconv.database.connection import LARGE, add_view, connect, literal
+from traceconv.database.connection import add_view, connect, literal
 from traceconv.database.views import VIEWS
 from traceconv.errors import TraceconvError, UsageError, refuse_single_texts
 from traceconv.model.trace import needed
@@ -19,6 +18,8 @@ if TYPE_CHECKING:
     import pyarrow
 
 _ONE = "one query is asked at a time: SELECT, WITH, FROM, VALUES, DESCRIBE or SUMMARIZE"
+#: Parts of a query that show, or group by, columns that they do not name.
+_WHOLE = ("SHOW_REF", "PIVOT")
 _HINT = "traceconv query --list prints the views and their columns"
 
 
@@ -35,11 +36,11 @@ class _Names(msgspec.Struct, frozen=True):
 
     Attributes:
         tables: the tables, in lower case.
-        whole: whether it may take whole rows.
+        columns: texts that may name columns, in lower case; None if it may take whole rows.
     """
 
     tables: frozenset[str]
-    whole: bool
+    columns: frozenset[str] | None
 
 
 def ask(frames: Frames, query: str, allow: Sequence[str] = ()) -> pyarrow.Table:
@@ -62,7 +63,7 @@ def ask(frames: Frames, query: str, allow: Sequence[str] = ()) -> pyarrow.Table:
             names = _names_in(connection, query)
             for view in VIEWS:
                 if view.name in names.tables:
-                    add_view(connection, frames, view, whole=names.whole)
+                    add_view(connection, frames, view.named(names.columns))
             _lock(connection, allow)
             return _checked(_run(duckdb, connection, query))
     except duckdb.Error as error:
@@ -86,23 +87,26 @@ def _names_in(connection: Any, query: str) -> _Names:
         raise _wrong(query, msgspec.convert(tree, _Problem))
     if len(tree["statements"]) != 1:
         raise UsageError(_ONE, hint=_HINT)
-    tables, aliases, values = set[str](), set[str](), set[str]()
-    is_star = False
+    tables, aliases, values, texts = set[str](), set[str](), set[str](), set[str]()
+    whole = False
     for node in _nodes(tree):
+        texts |= {text.casefold() for text in _texts_in(node)}
         if node.get("type") == "BASE_TABLE":
             tables.add(node["table_name"].casefold())
         if node.get("class") == "COLUMN_REF":
             values.add(node["column_names"][-1].casefold())
-        is_star = is_star or node.get("class") == "STAR"
+        whole = whole or node.get("class") == "STAR" or bool(node.get("column_name_alias"))
+        whole = whole or node.get("type") in _WHOLE or node.get("ref_type") == "NATURAL"
         if "class" not in node:  # those of tables, not of expressions
             aliases.add(str(node.get("alias", "")).casefold())
-    # A table as a value is its rows; a natural join compares all columns.
-    whole = is_star or bool(values & (tables | aliases)) or _names_it(query)
-    return _Names(frozenset(tables), whole)
+    # A table as a value is its rows.
+    whole = whole or bool(values & (tables | aliases))
+    return _Names(frozenset(tables), None if whole else frozenset(texts))
 
 
-def _names_it(query: str) -> bool:
-    return bool(re.search(rf"\b(?:{LARGE}|natural)\b", query, re.IGNORECASE))
+def _texts_in(node: dict[str, Any]) -> Iterator[str]:
+    for value in node.values():
+        yield from (text for text in (value if isinstance(value, list) else (value,)) if isinstance(text, str))
 
 
 def _nodes(tree: Any) -> Iterator[dict[str, Any]]:

@@ -207,7 +207,7 @@ def _fill(frames: Frames, path: str) -> None:
     with connect() as connection:
         connection.execute(f"attach {literal(path)} as written (storage_version 'v1.0.0')")
         for view in VIEWS:
-            add_view(connection, frames, view, whole=True)
+            add_view(connection, frames, view)
             connection.execute(f'create table written."{view.name}" as from "{view.name}"')
         connection.execute("create table written.properties (key varchar, value varchar)")
         for pair in properties.items():

@@ -8,8 +8,12 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from traceconv.answers.section import Column, Section, Unit
+
+#: The column of frames, which views add to them, that numbers the rows.
+ROW = "row"
 
 
 class ViewColumn(Struct, frozen=True):
@@ -20,14 +24,19 @@ class ViewColumn(Struct, frozen=True):
         about: what it holds, for people.
         unit: the unit of its numbers; "" for texts and numbers of rows.
         expression: its value, over the columns of the frame; "" for the column of this name.
-        needs: the column of the frame that the expression needs, if it may be left out.
+        over: these columns; (), if the expression is one.
     """
 
     name: str
     about: str
     unit: str = ""
     expression: str = ""
-    needs: str = ""
+    over: tuple[str, ...] = ()
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """The columns of the frame that the value is made from."""
+        return self.over or (self.expression or self.name,)
 
 
 class View(Struct, frozen=True):
@@ -37,15 +46,18 @@ class View(Struct, frozen=True):
     about: str
     columns: tuple[ViewColumn, ...]
 
-    def statement(self, frame: str, left_out: Collection[str]) -> str:
-        """Return the SQL that makes the view.
+    def named(self, names: Collection[str] | None) -> View:
+        """Return the view with the columns of these names, in lower case, and the first one; None for all."""
+        if names is None:
+            return self
+        first, *others = self.columns
+        return replace(self, columns=(first, *(column for column in others if column.name in names)))
 
-        Args:
-            frame: the name of the registered frame.
-            left_out: the columns that it lacks.
-        """
-        shown = [column for column in self.columns if column.needs not in left_out or not column.needs]
-        columns = ", ".join(f'{column.expression or _quoted(column.name)} as "{column.name}"' for column in shown)
+    def statement(self, frame: str) -> str:
+        """Return the SQL that makes the view of a registered frame."""
+        columns = ", ".join(
+            f'{column.expression or _quoted(column.name)} as "{column.name}"' for column in self.columns
+        )
         return f'create view "{self.name}" as select {columns} from "{frame}"'
 
 
@@ -55,7 +67,7 @@ def _quoted(name: str) -> str:
 
 def _known(name: str, about: str, unit: str = "", expression: str = "") -> ViewColumn:
     """Return a column of integers that is NULL where frames have -1."""
-    return ViewColumn(name, about, unit, f'nullif("{expression or name}", -1)')
+    return ViewColumn(name, about, unit, f'nullif("{expression or name}", -1)', (expression or name,))
 
 
 _TS = ViewColumn("ts", "start, from the first event of the trace", "ns", "start_ns")
@@ -71,11 +83,11 @@ _PLACE = (
 )
 _TRACK_NAME = ViewColumn("track_name", "name of the track")
 _NAMED = (ViewColumn("name", "name"), ViewColumn("category", "category, as the format has it"))
-_ARGS = ViewColumn("args", "args of the event: `args->>'$.stream'`", "JSON", needs="args")
+_ARGS = ViewColumn("args", "args of the event: `args->>'$.stream'`", "JSON")
 _SLICE = ViewColumn("slice", "its number in `slices`")
 _ORIGIN = ViewColumn("origin", "number of the event, line or row in the input")
-_DURATION = "case when not no_duration then duration_ns end"
-_SELF = "case when not no_duration then self_ns end"
+_DURATION = ("case when not no_duration then duration_ns end", ("no_duration", "duration_ns"))
+_SELF = ("case when not no_duration then self_ns end", ("no_duration", "self_ns"))
 
 VIEWS = (
     View(
@@ -83,14 +95,14 @@ VIEWS = (
         "what ran, and when",
         (
             _TS,
-            ViewColumn("dur", "duration", "ns", _DURATION),
+            ViewColumn("dur", "duration", "ns", *_DURATION),
             *_NAMED,
             *_PLACE,
             ViewColumn("depth", "number of slices around it"),
-            ViewColumn("self_dur", "duration without the slices directly inside", "ns", _SELF),
+            ViewColumn("self_dur", "duration without the slices directly inside", "ns", *_SELF),
             _ARGS,
             _INPUT,
-            ViewColumn("slice", "its number, from 0, which `parent` and `from_slice` name", "", "row"),
+            ViewColumn("slice", "its number, from 0, which `parent` and `from_slice` name", "", ROW),
             _known("parent", "row of the slice around it"),
             _TRACK_NAME,
             ViewColumn("synthetic", "whether only the duration is real", "yes/no"),
@@ -120,7 +132,7 @@ VIEWS = (
         "the calls that launched work of devices",
         (
             _TS,
-            ViewColumn("dur", "duration", "ns", _DURATION),
+            ViewColumn("dur", "duration", "ns", *_DURATION),
             _NAMED[0],
             ViewColumn("kernels", "number of kernels and copies that it launched"),
             ViewColumn("device_dur", "sum of their durations", "ns", "device_ns"),
@@ -138,7 +150,7 @@ VIEWS = (
     View(
         "steps",
         "the steps that the format marks, or that names count",
-        (_TS, ViewColumn("dur", "duration", "ns", _DURATION), _NAMED[0], *_PLACE, _INPUT, _SLICE, _TRACK_NAME),
+        (_TS, ViewColumn("dur", "duration", "ns", *_DURATION), _NAMED[0], *_PLACE, _INPUT, _SLICE, _TRACK_NAME),
     ),
     View(
         "collectives",
@@ -164,7 +176,11 @@ VIEWS = (
             _TS,
             ViewColumn("value", "nearest double", "`unit`"),
             ViewColumn(
-                "integer", "exact value, if it is an integer", "`unit`", "case when is_integer then integer end"
+                "integer",
+                "exact value, if it is an integer",
+                "`unit`",
+                "case when is_integer then integer end",
+                ("is_integer", "integer"),
             ),
             ViewColumn("name", "name of the counter", "", "track_name"),
             ViewColumn("unit", "unit of the values"),
