@@ -491,6 +491,19 @@ def test_a_rank_whose_recording_begins_late(begins: int, said: bool, tmp_path: P
     assert sum(row["extra_ns"] for row in causes) == 400 * US
 
 
+@pytest.mark.parametrize(("later", "said"), [(500, False), (1000, True)])
+def test_recordings_that_follow_one_another_may_be_runs(later: int, said: bool, tmp_path: Path) -> None:
+    paths = [tmp_path / "a.json", tmp_path / "b.json"]
+    for path, begins in zip(paths, (0, later), strict=True):
+        event = {"ph": "X", "pid": 1, "tid": 1, "name": "work", "ts": 1_790_000_000_000_000 + begins, "dur": 1000}
+        path.write_text(json.dumps({"traceEvents": [event]}))
+    found = {row["id"]: row for row in traceconv.report(paths)[0].records()}
+    assert ("runs" in found) is said
+    if said:
+        assert found["runs"]["text"].startswith("The 2 recordings follow one another")
+        assert (found["runs"]["section"], found["runs"]["numbers"]) == ("overview", {"recordings": 2})
+
+
 def test_without_launches_idle_time_has_no_cause(tmp_path: Path) -> None:
     alone = [one for one in work(("gemm", 0, 60), ("gemm", 90, 100)) if one.get("pid") == 0 and one["ph"] == "X"]
     _, unanswered = summary_of(tmp_path, alone)

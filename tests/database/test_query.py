@@ -8,6 +8,7 @@ import json
 import sys
 from pathlib import Path
 
+import jsonschema
 import pandas as pd
 import polars as pl
 import pyarrow as pa
@@ -260,6 +261,31 @@ def test_a_wrong_query_says_where(query: str, message: str, frames: Frames) -> N
     assert "\n" not in failed.value.message
     assert "{" not in failed.value.message
     assert failed.value.hint
+
+
+def test_json_has_numbers_as_numbers_and_follows_its_schema() -> None:
+    query = """
+        select 1 whole, 1.5 "decimal", 3.0::decimal(5, 2) round, 2::hugeint ** 70 huge, 'nan'::double nothing,
+            null absent, true truth, date '2026-01-02' "day", [1, 2] list, {'x': 1} struct, 'ab'::blob bytes
+    """
+    found = json.loads(commands.run("query", CUDA, query, "--json").stdout)
+    schema = json.loads((ROOT.parent / "schemas" / "query.schema.json").read_text(encoding="utf-8"))
+    jsonschema.validate(found, schema)
+    assert found["query"] == [
+        {
+            "whole": 1,
+            "decimal": 1.5,
+            "round": 3,
+            "huge": 2.0**70,
+            "nothing": None,
+            "absent": None,
+            "truth": True,
+            "day": "2026-01-02",
+            "list": "[1,2]",
+            "struct": '{"x":1}',
+            "bytes": "6162",
+        }
+    ]
 
 
 def test_a_trace_answers_for_all_packages() -> None:

@@ -112,6 +112,7 @@ def _refuse_unrelated(inputs: Inputs, placed: Placed, policy: Policy) -> None:
     estimates = [pair.estimate for pair in placed.pairs if lost.index in (pair.a.index, pair.b.index)]
     tried = [estimate for estimate in estimates if estimate.verdict is not Verdict.OK]  # the others are of lost inputs
     one_run = not policy.same_run and any(estimate.verdict is Verdict.UNVERIFIED for estimate in tried)
+    of_one_format = other.trace.sources[0].format == lost.trace.sources[0].format
     advice = (
         one_machine_advice(other, lost),
         "if both are of one run: --same-run" if one_run else "",
@@ -119,6 +120,7 @@ def _refuse_unrelated(inputs: Inputs, placed: Placed, policy: Policy) -> None:
         f"`traceconv clocks {quoted(inputs.paths)}` lists what would help",
         f"if you know the offset, --offset {quote(lost.name)}=TIME adds it to all times of that file",
         "--on-ambiguous separate draws it from the start of the others on, and marks it",
+        "if they are two runs, `traceconv diff` compares them" if of_one_format else "",
     )
     events = f", and their events do not determine the offset: {tried[0].reason}" if tried else ""
     moved = listed([clock.name for clock in (other, lost) if clock.offset is not None], " and ")

@@ -196,8 +196,9 @@ def _summary(about: _About) -> list[Section]:
         about = replace(about, table=about.whole, asked=asked, condition=None, made=made)
     sections = [section for name in _SUMMARISED for section in about.tables(name)]
     if not any(section.rows for section in sections):  # samples and counts only
-        names = ("layers",) if about.table.window else ("layers", "overview")  # which is about the whole recording
-        sections += [section for name in names for section in about.tables(name)]
+        sections += about.tables("layers")
+    if not about.table.window:  # which it does not follow
+        sections += about.tables("overview")
     window, origin = about.table.window, about.table.start
     start, end = (window.start, window.end) if window else about.table.trace.span() or (origin, origin)
     return summary(sections, start - origin, end - origin, "window" if window else "recording")

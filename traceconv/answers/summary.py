@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 import msgspec
@@ -608,6 +609,19 @@ def _ranks(tables: Tables) -> Iterator[Finding]:
             yield Finding("late_rank", text, "ranks", numbers)
 
 
+def _runs(tables: Tables) -> Iterator[Finding]:
+    """Name `diff` where recordings of one format follow one another: they may be runs, which a report adds up."""
+    rows = [row for row in tables.rows("overview") if row["slices"] and row["start_ns"] is not None]
+    rows.sort(key=lambda row: row["start_ns"])
+    apart = all(row["start_ns"] + row["span_ns"] <= later["start_ns"] for row, later in pairwise(rows))
+    if len(rows) > 1 and apart and len({row["format"] for row in rows}) == 1:
+        text = (
+            f"The {len(rows)} recordings follow one another, and all tables add them up. If they are runs, "
+            "`traceconv diff --before A... --after B...` compares them."
+        )
+        yield Finding("runs", text, "overview", {"recordings": len(rows)})
+
+
 _RULES: tuple[Callable[[Tables], Iterator[Finding]], ...] = (
     _limit,
     _limits,
@@ -619,6 +633,7 @@ _RULES: tuple[Callable[[Tables], Iterator[Finding]], ...] = (
     _not_recorded,
     _slow_step,
     _ranks,
+    _runs,
 )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -36,20 +37,25 @@ _FORMS = ("text", "csv", "json", PARQUET, "markdown")
 
 
 def _section(table: pyarrow.Table) -> Section:
-    """Return an answer as a table of cells: numbers and texts as they are, all else as JSON."""
-    columns = [column.to_pylist() for column in table.columns]
+    """Return an answer as a table of cells: numbers and texts as they are, lists and structs as JSON."""
+    columns = [list(map(_cell, column.to_pylist())) for column in table.columns]
     is_number = [all(isinstance(value, int | float | None) for value in column) for column in columns]
     titles = tuple(
         Column(name, name, Unit.COUNT if number else Unit.TEXT, whole=True)
         for name, number in zip(table.column_names, is_number, strict=True)
     )
-    cells = [column if number else list(map(_cell, column)) for column, number in zip(columns, is_number, strict=True)]
-    rows: list[tuple[Cell, ...]] = list(zip(*cells, strict=True))
+    rows: list[tuple[Cell, ...]] = list(zip(*columns, strict=True))
     return Section("query", titles, rows)
 
 
 def _cell(value: Any) -> Cell:
-    return value if value is None or isinstance(value, str | int | float) else as_text(value)
+    if value is None or isinstance(value, str | int | float):
+        return value
+    if isinstance(value, Decimal):
+        return int(value) if value == value.to_integral_value() else float(value)
+    if isinstance(value, bytes):
+        return value.hex()
+    return as_text(value) if isinstance(value, list | dict) else str(value)  # the others are dates and the like
 
 
 def _list(ctx: click.Context, _option: click.Parameter, wanted: bool) -> None:
