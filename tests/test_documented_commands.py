@@ -42,7 +42,10 @@ FILES = {
     "ncu.csv": "nsight-compute/raw/input.csv",
     "anchor.json": "clock-anchor/alone/input.json",
     **dict.fromkeys(
-        ["before.json", "after.json", "a1.json", "a2.json", "b1.json", "b2.json", "base/1.json", "head/1.json"],
+        [
+            *("before.json", "after.json", "a1.json", "a2.json", "b1.json", "b2.json"),
+            *("base/1.json", "head/1.json", "nightly/1.json", "nightly/2.json"),
+        ],
         "onnxruntime/perf-counters-hw/input.json",
     ),
 }
@@ -74,7 +77,7 @@ def example(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def folder(tmp_path: Path, example: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder with all files of the examples, and golden and tests as in a clone."""
-    for name in ("runs", "base", "head"):
+    for name in ("runs", "base", "head", "nightly"):
         (tmp_path / name).mkdir()
     for name, golden in FILES.items():
         (tmp_path / name).write_bytes((ROOT / "golden" / golden).read_bytes())

@@ -14,7 +14,7 @@ from traceconv.answers.section import NO_NAME, Activity, Cell, Section, Unit, sh
 from traceconv.answers.steps import STEPS
 from traceconv.io.folders import natural
 from traceconv.io.shown import one_line, quantity, shortened, told_apart
-from traceconv.model.numbers import format_short
+from traceconv.model.numbers import decode_json, format_short
 
 _MOST_BARS = 15
 _LONGEST_LABEL = 2000
@@ -102,6 +102,13 @@ def _label(section: Section, row: _Row) -> str:
 
 def _share(part: float, whole: float) -> float:
     return round(100 * part / whole, 3) if whole else 0.0
+
+
+def _outline(heights: Sequence[float], left: float, width: float) -> str:
+    """Return the path around columns of equal width (per cent) side by side, whose heights are from 0 to 1."""
+    ends = [f"{left + at * width:.6g}" for at in range(len(heights) + 1)]
+    columns = "".join(f"V{100 - 100 * height:.3g}H{end}" for height, end in zip(heights, ends[1:], strict=True))
+    return f"M{ends[0]} 100{columns}V100Z"
 
 
 def _bars(rows: Sequence[tuple[str, int, Cell]], css: str = "one") -> list[Bar]:
@@ -280,6 +287,24 @@ def _collectives(section: Section) -> list[Plot]:
     return _stacked(section, kinds, "Transfer and waiting", caption, label)
 
 
+def _history(section: Section) -> list[Plot]:
+    """Return a plot with a row for each operation: a column for each run, and the first and last level."""
+    first, last, changes, values = map(section.place, ("first_ns", "last_ns", "changes", "values_ns"))
+    rows, _ = _most(section.rows, lambda row: int(row[changes] or 0), "")
+    bars = []
+    for row, label in zip(rows, readable([_label(section, row) for row in rows]), strict=True):
+        times = decode_json(str(row[values]).encode())
+        least, most = min(times), max(times)
+        heights = [0.1 + 0.9 * (time - least) / (most - least) if most > least else 0.5 for time in times]
+        level = format_short(int(row[last] or 0))
+        text = f"{format_short(int(row[first] or 0))} → {level}" if row[changes] else level
+        bars.append(Bar(label, text, outline=_outline(heights, 0.0, 100 / len(heights))))
+    caption = (
+        "A column for each run, in order; the columns of each operation reach from its shortest run to its longest one."
+    )
+    return [Plot("What each run took", caption, bars)]
+
+
 # -- The strip: the whole time at one look ----------------------------------------------------------------------------
 
 #: The most lanes of a strip, and the least of them that are for steps if there are more.
@@ -310,10 +335,9 @@ class _Lane(Struct, frozen=True):
             ]
             return Bar(self.label, self.value, tuple(parts))
         width = (self.end - self.start) / len(self.shares)
-        ends = [f"{_share(self.start - begin + at * width, whole):g}" for at in range(len(self.shares) + 1)]
-        steps = "".join(f"V{100 - 100 * share:.3g}H{end}" for share, end in zip(self.shares, ends[1:], strict=True))
         busy = f"{_share(sum(self.shares) * width, whole):.1f} % busy"
-        return Bar(self.label, busy, outline=f"M{ends[0]} 100{steps}V100Z")
+        outline = _outline(self.shares, _share(self.start - begin, whole), _share(width, whole))
+        return Bar(self.label, busy, outline=outline)
 
 
 def strip(steps: Section | None, activities: Sequence[Activity]) -> Plot | None:
@@ -376,4 +400,5 @@ _PLOTS: dict[str, Callable[[Section], list[Plot]]] = {
     "host_late": _host_late,
     "ranks": _ranks,
     "collectives": _collectives,
+    "history": _history,
 }

@@ -192,7 +192,7 @@ class _Builder:
         pa, number, texts = self.pa, np.full(len(at), -1, np.int64), []
         known = 0
         for rows, starts, part in self.trace.args.by_part(at, length):
-            # Texts and what lies between them, in the order of their places; of these, Arrow copies the texts.
+            # The texts and the gaps between them, in the order of their places; pyarrow copies every second one.
             distinct, first, number_of = np.unique(starts, return_index=True, return_inverse=True)
             edges = np.empty(2 * len(distinct), np.int64)
             edges[::2], edges[1::2] = distinct, distinct + length[rows[first]]

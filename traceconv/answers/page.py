@@ -99,6 +99,9 @@ def _title(sections: dict[str, Section]) -> str:
         runs = sections["diff_runs"].records()
         sides = ([row["run"] for row in runs if row["side"] == side] for side in ("before", "after"))
         return one_line(" and ".join(_first_of(list(map(str, side))) for side in sides))
+    if "history_runs" in sections:
+        runs = sections["history_runs"].records()
+        return one_line(f"{runs[0]['run']} to {runs[-1]['run']}")
     if "overview" not in sections:
         return "What took the time"
     inputs = list(dict.fromkeys(str(row[0]) for row in sections["overview"].rows))

@@ -251,8 +251,12 @@ class Section(Tabular):
         return records
 
     def detailed(self) -> Section:
-        """Return the table with all columns displayed, except empty ones."""
-        kept = [at for at in range(len(self.columns)) if any(row[at] not in (None, "") for row in self.rows)]
+        """Return the table with all columns displayed, except empty ones and objects, which are for programs."""
+        kept = [
+            at
+            for at, column in enumerate(self.columns)
+            if column.unit is not Unit.OBJECT and any(row[at] not in (None, "") for row in self.rows)
+        ]
         names = {self.columns[at].name for at in kept}
         columns = tuple(
             replace(column, detail=False, within="", beside="", bound=column.bound if column.bound in names else "")

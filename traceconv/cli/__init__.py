@@ -31,6 +31,7 @@ _SECTIONS = {
     "Ask recordings": {
         "report": "Print what was slow, how long steps took, what waited.",
         "diff": "Compare runs before and after a change.",
+        "history": "Tell since which run operations are slower or faster.",
         "query": "Answer a question in SQL.",
         "export": "Write recordings as tables, or as stacks for flame graphs.",
         "info": "Print the content of a recording.",
@@ -53,7 +54,7 @@ _MODULES = {
     "trace_commands": ("convert", "merge", "demo"),
     "open_command": ("open",),
     "question_commands": ("report", "export"),
-    "comparison_command": ("diff",),
+    "comparison_command": ("diff", "history"),
     "query_command": ("query",),
     "content_commands": ("info", "check"),
     "clock_commands": ("align", "clocks", "anchor"),

@@ -1,7 +1,8 @@
-"""`traceconv diff`."""
+"""`traceconv diff` and `history`."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -14,7 +15,8 @@ from traceconv.cli.results import verbosity_options
 from traceconv.cli.tables import Shown, print_sections, section_options
 from traceconv.cli.terminal import working
 from traceconv.comparison.comparison import MIN_CHANGE, RUNS, compare
-from traceconv.comparison.runs import Selection, runs_in
+from traceconv.comparison.history import history
+from traceconv.comparison.runs import Selection, by_start, runs_in
 from traceconv.errors import UsageError
 from traceconv.io.folders import check_all_there
 from traceconv.io.shown import quantity
@@ -125,17 +127,8 @@ def _renamed(_context: click.Context, option: click.Parameter, texts: tuple[str,
     return {old: new for old, _, new in pairs}
 
 
-@click.command("diff", cls=_DiffCommand)
-@grouped(
-    "sides",
-    _sides,
-    click.argument("files", nargs=-1, shell_complete=complete_files),
-    click.option("--before", multiple=True, metavar="RUN...", help="The runs before the change."),
-    click.option("--after", multiple=True, metavar="RUN...", help="The runs after it."),
-    click.option("--before-runs", multiple=True, metavar="DIR", help="Each entry of this folder is a run before it."),
-    click.option("--after-runs", multiple=True, metavar="DIR", help="Each entry of this folder is a run after it."),
-)
-@grouped(
+#: What of each run is compared, and by which keys.
+_selection_options = grouped(
     "selection",
     _selection,
     click.option(
@@ -152,6 +145,27 @@ def _renamed(_context: click.Context, option: click.Parameter, texts: tuple[str,
     ),
     click.option("--keep-warm-up", is_flag=True, help="Compare the first step of each thread, too."),
 )
+_min_change_option = click.option(
+    "--min-change",
+    metavar="SHARE",
+    default=f"{100 * MIN_CHANGE:g}%",
+    show_default=True,
+    callback=_share,
+    help="The smallest change that is called one.",
+)
+
+
+@click.command("diff", cls=_DiffCommand)
+@grouped(
+    "sides",
+    _sides,
+    click.argument("files", nargs=-1, shell_complete=complete_files),
+    click.option("--before", multiple=True, metavar="RUN...", help="The runs before the change."),
+    click.option("--after", multiple=True, metavar="RUN...", help="The runs after it."),
+    click.option("--before-runs", multiple=True, metavar="DIR", help="Each entry of this folder is a run before it."),
+    click.option("--after-runs", multiple=True, metavar="DIR", help="Each entry of this folder is a run after it."),
+)
+@_selection_options
 @click.option(
     "--rename",
     "renamed",
@@ -160,14 +174,7 @@ def _renamed(_context: click.Context, option: click.Parameter, texts: tuple[str,
     callback=_renamed,
     help="What was called OLD before is NEW after the change.",
 )
-@click.option(
-    "--min-change",
-    metavar="SHARE",
-    default=f"{100 * MIN_CHANGE:g}%",
-    show_default=True,
-    callback=_share,
-    help="The smallest change that is called one.",
-)
+@_min_change_option
 @grouped(
     "gate",
     _gate,
@@ -232,3 +239,47 @@ def diff_command(
             ctx.exit(SLOWER)
         if gate.strict and not comparison.is_decided(rows=gate.on_rows):
             ctx.exit(UNDECIDED)
+
+
+@click.command("history", cls=HeadedCommand)
+@click.argument("runs", nargs=-1, required=True, shell_complete=complete_files)
+@_selection_options
+@_min_change_option
+@section_options
+@click.option("--skip-unknown", is_flag=True, help="Leave out files of unknown formats, and list them.")
+@importer_option
+@settings_options(memory=True)
+@verbosity_options
+def history_command(
+    runs: tuple[str, ...],
+    selection: Selection,
+    min_change: float,
+    shown: Shown,
+    skip_unknown: bool,
+    options: tuple[str, ...],
+    settings: Settings,
+    verbosity: Verbosity,
+) -> None:
+    """Tell since which run operations are slower or faster.
+
+    \b
+      traceconv history base/1.json head/1.json
+      traceconv history nightly/ -o history.html
+
+    Runs are given in order: files, or folders or archives with the files of ranks. Of a single folder, each entry is a
+    run, ordered by its start if all state one, else by name. docs/comparison.md has the method.
+    """
+    names = runs_in(runs[0]) if len(runs) == 1 and os.path.isdir(runs[0]) else list(runs)
+    if len(names) < 2:
+        raise UsageError("a history has two runs or more", hint="traceconv history RUN..., or a folder of runs")
+    check_all_there(names)
+    shown.check(names)
+    with working(f"reading {quantity(len(names), RUNS)}", verbosity.quiet, names):
+        found = [
+            selection.run(name, Named((name,), skip_unknown, options=options).opened(settings, verbosity, shown.path))
+            for name in names
+        ]
+    if len(runs) == 1:
+        found = by_start(found)
+    sections = history(found, selection.by, min_change=min_change)
+    print_sections(sections, shown, verbosity, lambda tables: f"{', '.join(tables)}: --top 20")

@@ -29,7 +29,7 @@ _OTHERS = Counted("other property", "other properties")
 #: The smallest relative change that is called one.
 MIN_CHANGE = 0.02
 #: A change below this share of the step is none; one of so few steps of the clock cannot be told.
-_LEAST_OF_STEP, _LEAST_TICKS = 0.0001, 3
+LEAST_OF_STEP, LEAST_TICKS = 0.0001, 3
 #: The change that too few runs are measured by, unless the user asks for larger ones.
 _USUAL_CHANGE = 0.05
 #: Calls per step that differ by less are the same: not all steps do everything.
@@ -254,7 +254,7 @@ def judge(tables: Sequence[Table], step_ns: float, resolution_ns: int, min_chang
         resolution_ns: the largest step of the clocks.
         min_change: the smallest relative change that counts.
     """
-    of_step, of_clock = _LEAST_OF_STEP * step_ns, _LEAST_TICKS * resolution_ns
+    of_step, of_clock = LEAST_OF_STEP * step_ns, LEAST_TICKS * resolution_ns
     places = [(table, row, _untested(row, of_step, of_clock)) for table in tables for row in (table.total, *table.rows)]
     p = {id(row): u_test(*row.values) for _, row, verdict in places if verdict is None}
     p_adjusted = dict(zip(p, adjusted(list(p.values())), strict=True))

@@ -83,3 +83,11 @@ def runs_in(folder: str) -> list[str]:
     if not names:
         raise InputError("there is no run in this folder", hint="each entry is a run: a file, or a folder", at=folder)
     return [str(Path(folder, name)) for name in sorted(names, key=natural)]
+
+
+def by_start(runs: Sequence[Run]) -> list[Run]:
+    """Return runs by their starts, if all are known; else in their order."""
+    starts = [run.span_ns[0] for run in runs if run.span_ns is not None]
+    if len(starts) < len(runs):
+        return list(runs)
+    return [run for _, _, run in sorted(zip(starts, range(len(runs)), runs, strict=True), key=lambda place: place[:2])]

@@ -1,0 +1,192 @@
+"""Tell what each operation took over many runs, and in which run that changed."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
+import msgspec
+
+from traceconv.answers.section import Column, Section, Unit, shown_cell
+from traceconv.answers.summary import SUMMARY, Finding
+from traceconv.comparison.change_points import LEAST, Division, change_points
+from traceconv.comparison.comparison import LEAST_OF_STEP, LEAST_TICKS, RUNS, TOTAL, Run
+from traceconv.comparison.run_values import Key
+from traceconv.io.shown import Counted, one_line, quantity
+from traceconv.model.numbers import format_short
+
+_OPERATIONS = Counted("operation", "operations")
+_MOST_NAMED = 3
+_LONGEST_NAME = 60
+_LEVELS = (
+    Column("first_ns", "first", Unit.NS),
+    Column("last_ns", "last", Unit.NS),
+    Column("ratio", "last / first", Unit.RATE),
+    Column("changes", "changes", Unit.COUNT),
+    Column("values_ns", "values", Unit.OBJECT, detail=True),
+)
+_CHANGES = (
+    Column("run", "since run", Unit.TEXT),
+    Column("number", "number", Unit.COUNT, spare=True),
+    Column("before_ns", "before", Unit.NS),
+    Column("after_ns", "after", Unit.NS),
+    Column("change_ns", "change", Unit.NS),
+    Column("ratio", "ratio", Unit.RATE),
+    Column("p", "p", Unit.RATE, spare=True),
+)
+_RUNS = (
+    Column("run", "run", Unit.TEXT),
+    Column("steps", "steps", Unit.COUNT),
+    Column("median_ns", "median", Unit.NS),
+    Column("spread_share", "steps differ by", Unit.SHARE),
+)
+
+
+class _Change(NamedTuple):
+    """Where a series reached another level: the number of the run, from 0, both levels (ns), and the p."""
+
+    at: int
+    before: float
+    after: float
+    p: float
+
+    @property
+    def ratio(self) -> float | None:
+        """How many times as long it takes since then."""
+        return self.after / self.before if self.before else None
+
+
+class _Series(NamedTuple):
+    """The value of each run for a key, ns, with its levels, one more than changes."""
+
+    key: Key
+    values: list[int]
+    levels: list[float]
+    changes: list[_Change]
+
+
+def history(runs: Sequence[Run], by: Sequence[str], *, min_change: float) -> list[Section]:
+    """Return the summary and the tables `history`, `history_changes`, `history_runs` of runs in order.
+
+    Args:
+        runs: two runs or more, with values by the same keys.
+        by: the names of the keys.
+        min_change: the smallest relative change that counts.
+    """
+    measure = "steps" if all("steps" in run.values for run in runs) else "operations"
+    of_runs = [run.values if measure == "steps" else run.whole for run in runs]
+    totals = [values[measure].median if measure in values else 0 for values in of_runs]
+    medians = [
+        dict(zip(v["operations"].keys, v["operations"].medians, strict=True)) for v in of_runs if "operations" in v
+    ]
+    keys = list(dict.fromkeys(key for of_run in medians for key in of_run))
+    series = {key: [of_run.get(key, 0) for of_run in medians] for key in keys}
+    least = max(LEAST_OF_STEP * statistics.median(totals), LEAST_TICKS * max(run.resolution_ns for run in runs))
+    kept = [key for key, values in series.items() if max(values) > least]
+    all_values = [totals, *(series[key] for key in kept)]
+    found = [
+        _series(key, values, divisions, least, min_change)
+        for key, values, divisions in zip(
+            [(TOTAL, *("",) * (len(by) - 1)), *kept], all_values, change_points(all_values), strict=True
+        )
+    ]
+    found[1:] = sorted(found[1:], key=lambda each: (-max(each.levels), each.key))
+    names = [run.name for run in runs]
+    tables = [_levels(found, by), _changes(found, by, names), _runs(runs, measure)]
+    tables[0].notes += dict.fromkeys(note for run in runs for note in run.notes)
+    what = "a step" if measure == "steps" else "all operations"
+    return [_summary(found, tables[1], names, what, min_change), *tables]
+
+
+def _series(key: Key, values: list[int], divisions: Sequence[Division], least: float, min_change: float) -> _Series:
+    """Return a series with the changes that are large enough; levels are the medians between them."""
+    edges = [0, *(division.at for division in divisions), len(values)]
+    p_of = {division.at: division.p for division in divisions}
+    while True:
+        levels = [float(statistics.median(values[since:until])) for since, until in pairwise(edges)]
+        small = [
+            at
+            for at, (before, after) in zip(edges[1:], pairwise(levels), strict=False)
+            if abs(after - before) <= max(least, min_change * min(before, after))
+        ]
+        if not small:
+            break
+        edges.remove(small[0])
+    changes = [
+        _Change(at, before, after, p_of[at]) for at, (before, after) in zip(edges[1:], pairwise(levels), strict=False)
+    ]
+    return _Series(key, values, levels, changes)
+
+
+def _levels(found: Sequence[_Series], by: Sequence[str]) -> Section:
+    section = Section("history", (*(Column(key, key, Unit.TEXT) for key in by), *_LEVELS))
+    for series in found:
+        first, last = series.levels[0], series.levels[-1]
+        values = msgspec.json.encode(series.values).decode()
+        ratio = last / first if first else None
+        section.rows.append((*series.key, round(first), round(last), ratio, len(series.changes), values))
+    section.legend.append("first, last: the median of the runs before the first change and since the last one")
+    return section
+
+
+def _changes(found: Sequence[_Series], by: Sequence[str], names: Sequence[str]) -> Section:
+    section = Section("history_changes", (*(Column(key, key, Unit.TEXT) for key in by), *_CHANGES))
+    rows = [(series.key, change) for series in found for change in series.changes]
+    rows.sort(key=lambda row: (row[0][0] != TOTAL, -abs(row[1].after - row[1].before)))
+    for key, (at, before, after, p) in rows:
+        ratio = after / before if before else None
+        section.rows.append(
+            (*key, names[at], at + 1, round(before), round(after), round(after) - round(before), ratio, p)
+        )
+    return section
+
+
+def _runs(runs: Sequence[Run], measure: str) -> Section:
+    section = Section("history_runs", _RUNS)
+    for run in runs:
+        values = (run.values if measure == "steps" else run.whole).get(measure)
+        cells = (values.steps, values.median, values.spread) if values else (None, None, None)
+        section.rows.append((run.name, *cells))
+    section.legend.append("steps differ by: 1.4826 times the median distance from their median, as a share of that")
+    return section
+
+
+def _summary(found: Sequence[_Series], changes: Section, names: Sequence[str], what: str, min_change: float) -> Section:
+    section = Section("summary", SUMMARY)
+    for finding in _findings(found, changes, names, what, min_change):
+        section.rows.append((finding.id, finding.text, finding.section, msgspec.json.encode(finding.numbers).decode()))
+    section.sentences = [f"{row[1]} ({row[2]})" for row in section.rows]
+    return section
+
+
+def _findings(
+    found: Sequence[_Series], changes: Section, names: Sequence[str], what: str, min_change: float
+) -> Iterator[Finding]:
+    total, count = found[0], len(names)
+    if count < 2 * LEAST:
+        text = f"{quantity(count, RUNS)} are too few to tell a change: {2 * LEAST} or more can show one."
+        yield Finding("few_runs", text, "history_runs", {"runs": count, "needed": 2 * LEAST})
+        return
+    for change in total.changes:
+        ratio = f", {100 * (change.ratio - 1):+.1f} %" if change.ratio else ""
+        since = f"Since run {change.at + 1} ({one_line(names[change.at])}), {what} takes"
+        text = f"{since} {format_short(change.after)}, before {format_short(change.before)}{ratio}."
+        numbers = {"run": change.at + 1, "before_ns": round(change.before), "after_ns": round(change.after)}
+        yield Finding("total", text, "history_changes", numbers)
+    if not total.changes:
+        level = format_short(total.levels[0])
+        text = f"In {quantity(count, RUNS)}, {what} took {level} (median), without a change of {100 * min_change:g} %."
+        yield Finding("total", text, "history", {"runs": count, "median_ns": round(total.levels[0])})
+    changed = [series for series in found[1:] if series.changes]
+    if changed:
+        amount = changes.place("change_ns")
+        named = [
+            f"{shown_cell(row[0], Unit.TEXT, _LONGEST_NAME)} ({'+' if int(row[amount] or 0) > 0 else ''}"
+            f"{format_short(float(row[amount] or 0))} since run {row[changes.place('number')]})"
+            for row in changes.rows
+            if row[0] != TOTAL
+        ]
+        text = f"{quantity(len(changed), _OPERATIONS)} changed: {', '.join(named[:_MOST_NAMED])}."
+        yield Finding("operations", text, "history_changes", {"changed": len(changed), "operations": len(found) - 1})
