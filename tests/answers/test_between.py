@@ -20,7 +20,7 @@ from tests.answers.test_totals import OWN
 from tests.golden import ROOT
 from traceconv.align.receipt import Aligned
 from traceconv.answers import Questions, answers
-from traceconv.answers.device_time import device
+from traceconv.answers.device_time import DISPATCH_LIMIT, device
 from traceconv.answers.layers import Costs, layers
 from traceconv.answers.section import Section, Window
 from traceconv.answers.selection import cut, window_of
@@ -280,12 +280,12 @@ def test_the_parts_of_a_window_are_those_of_a_raster(
 ) -> None:
     trace = of_devices(tmp_path_factory.mktemp("device") / "a.json", works).trace
     origin = SliceTable(trace).start + 500_000
-    limit = 3
+    limit = DISPATCH_LIMIT // 10_000
     middle, end = start + first, start + first + second
     found = []
     for low, high in ((start, middle), (middle, end), (start, end)):
         window = Window("", origin + 10_000 * low, origin + 10_000 * high, origin)
-        row = device(SliceTable(trace, None, window), 10_000 * limit)[0].records()[0]
+        row = device(SliceTable(trace, None, window))[0].records()[0]
         found.append([row[name] or 0 for name in (*KINDS, *PARTS, "launches", "negative")])
         assert sum(found[-1][:4]) == row["window_ns"] == 10_000 * (high - low)
         assert sum(found[-1][4:9]) == row["idle_ns"]

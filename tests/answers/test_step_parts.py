@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -15,6 +16,7 @@ import traceconv
 from tests.answers.test_sections import Events, event, kineto
 from tests.golden import ROOT
 from tests.make_xplane import START, Plane
+from traceconv.answers import device_time
 from traceconv.answers.device_time import NOTHING_RAN, device
 from traceconv.answers.operations import operations, waits
 from traceconv.answers.section import Window
@@ -36,6 +38,15 @@ from traceconv.comparison.run_values import run_values
 
 BEGIN = 10_000  # ns; a time of 0 would be one that was never set
 LIMIT = 6  # of dispatch, ns
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _short_dispatch() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(device_time, "DISPATCH_LIMIT", LIMIT)
+        yield
+
+
 KINDS = (("kernel", "gemm"), ("kernel", "ncclDevKernel_AllReduce"), ("gpu_memcpy", "Memcpy DtoD"))
 CAUSES = ("host_late_ns", "launch_call_ns", "dispatch_ns", "device_wait_ns", "unknown_ns")
 PARTS = ("compute_ns", "exposed_comm_ns", "exposed_copy_ns", "idle_ns")
@@ -80,7 +91,7 @@ def test_parts_of_steps_are_those_of_a_raster(
             begin, took = start - call[0], call[1]
             events.append(at_ns("cudaLaunchKernel", begin, took, cat="cuda_runtime", tid=100 + number, args=args))
     table = kineto(tmp_path_factory.mktemp("steps") / "a.json", events)
-    rows = step_parts(table, LIMIT).records()
+    rows = step_parts(table).records()
     assert [row["span_ns"] for row in rows] == [end - start for start, end in spans]
     first = min(int(one["ts"] * 1000) - BEGIN for one in events)
     for row, (start, end) in zip(rows, spans, strict=True):
@@ -175,7 +186,7 @@ def test_steps_without_a_device_are_those_of_a_raster(
             communicates[first : first + round(one["dur"] * 1000)] = [True] * round(one["dur"] * 1000)
     table = kineto(tmp_path_factory.mktemp("steps") / "a.json", events)
     times = []
-    for row, (start, end) in zip(step_parts(table, LIMIT).records(), spans, strict=True):
+    for row, (start, end) in zip(step_parts(table).records(), spans, strict=True):
         ran, parts = Counter[str](), Counter[str]()
         for at in range(start, end):
             name = owner[at]
@@ -240,7 +251,7 @@ def test_a_track_without_slices_in_steps_is_parted_by_its_process(tmp_path: Any)
     events += [event(f"ProfilerStep#{at}", 100 * at + 1, 50, cat="user_annotation", pid=9, tid=3) for at in range(3)]
     events += [event("b", 100 * at + 11, 20, pid=9, tid=4) for at in range(3)]
     events += [event("cudaDeviceSynchronize", 100 * at + 21, 20, pid=9, tid=5, **WAIT) for at in range(3)]
-    rows = step_parts(kineto(tmp_path / "a.json", events), LIMIT).records()
+    rows = step_parts(kineto(tmp_path / "a.json", events)).records()
     found = {(row["track"][-1], row["host_ns"], row["wait_ns"], row["untraced_ns"]) for row in rows}
     assert found == {("2", 10_000, 0, 40_000), ("3", 20_000, 10_000, 20_000)}
 
@@ -250,7 +261,7 @@ def test_steps_of_one_name_stay_apart(tmp_path: Any) -> None:
     lengths = (10, 20, 10, 30, 10)
     events = [event("run", 100 * at + 1, length) for at, length in enumerate(lengths)]
     table = replace(kineto(tmp_path / "a.json", events), step_name="run")
-    assert [(row["start_ns"], row["span_ns"]) for row in step_parts(table, LIMIT).records()] == [
+    assert [(row["start_ns"], row["span_ns"]) for row in step_parts(table).records()] == [
         (100_000 * at, 1000 * length) for at, length in enumerate(lengths)
     ]
     slow = [(row["start_ns"], row["difference_ns"]) for row in step_differences(table).records()]
@@ -324,7 +335,7 @@ def test_numbered_names_inside_of_one_another_are_no_steps(tmp_path: Any) -> Non
 @pytest.mark.parametrize("case", ["pytorch-kineto/cuda-graph", "pytorch-kineto/cuda-stacks-memory"])
 def test_parts_of_recorded_steps_add_up(case: str) -> None:
     table = SliceTable(read(ROOT / case / "input.json"))
-    rows = step_parts(table, 10_000).records()
+    rows = step_parts(table).records()
     assert rows
     for row in rows:
         assert sum(row[key] for key in PARTS) == row["span_ns"]
@@ -429,15 +440,13 @@ def test_steps_of_a_device_count_for_it_alone(on_host: bool, tmp_path: Any) -> N
     path = tmp_path / "a.xplane.pb"
     path.write_bytes(b"".join([*planes, host.bytes()]))
     table = SliceTable(read(path))
-    found = [
-        (row["name"], row["device"], row["compute_ns"], row["idle_ns"]) for row in step_parts(table, LIMIT).records()
-    ]
+    found = [(row["name"], row["device"], row["compute_ns"], row["idle_ns"]) for row in step_parts(table).records()]
     of_host = [("train 7", f"/device:GPU:{number}", 1000, 19_000) for number in range(2)]
     assert found == (of_host if on_host else [("0", f"/device:GPU:{number}", 1000, 3000) for number in range(2)])
-    late = {section.name: section for section in device(table, LIMIT)}.get("host_late")
+    late = {section.name: section for section in device(table)}.get("host_late")
     assert late is None
     traceconv.convert(path, tmp_path / "a.pftrace")
-    again = step_parts(SliceTable(read(tmp_path / "a.pftrace")), LIMIT).records()
+    again = step_parts(SliceTable(read(tmp_path / "a.pftrace"))).records()
     assert [(row["name"], row["compute_ns"], row["idle_ns"]) for row in again] == [
         (name, compute, idle) for name, _, compute, idle in found
     ]
@@ -454,7 +463,7 @@ def test_what_a_host_ran_before_the_first_work_of_a_step(begin: int, tmp_path: A
         launch,
         at_ns("gemm", 2000, 500, cat="kernel", pid=0, tid=7, args=args),
     ]
-    found = {section.name: section.records() for section in device(kineto(tmp_path / "a.json", events), LIMIT)}
+    found = {section.name: section.records() for section in device(kineto(tmp_path / "a.json", events))}
     (whole,) = found["device"]
     late = {row["name"]: (row["time_ns"], row["steps_ns"], row["gaps"]) for row in found.get("host_late", [])}
     assert whole["host_late_ns"] == 0
@@ -470,7 +479,7 @@ def test_steps_that_overlap_are_those_of_their_thread(tmp_path: Any) -> None:
         at += length - 10
     table = kineto(tmp_path / "a.json", events)
     assert [row["interval_ns"] for row in steps(table)[0].records()] == [90, 90, 90, 140, None]
-    parts = step_parts(table, LIMIT).records()
+    parts = step_parts(table).records()
     assert [(row["host_ns"], row["untraced_ns"]) for row in parts] == [(60, 40)] * 3 + [(110, 40), (60, 40)]
     slow = step_differences(table).records()
     assert [(row["step"], row["name"], row["difference_ns"]) for row in slow] == [

@@ -47,16 +47,15 @@ _PAGES = (".html", ".htm")
 
 def document(traces: Sequence[Trace], alignment: Alignment, checks: Causality) -> Json:
     """Return the report of traces that were put on one time axis."""
-    receipt = iter(alignment.receipt)
     inputs = [
         _input(
             trace,
-            {clock: (clock_map, next(receipt)) for clock, clock_map in sorted(maps.items())},
+            {clock: (maps[clock], line) for clock, line in zip(sorted(maps), lines, strict=True)},
             alignment.pairs,
             index,
             alignment.clock,
         )
-        for index, (trace, maps) in enumerate(zip(traces, alignment.maps, strict=True))
+        for index, (trace, maps, lines) in enumerate(zip(traces, alignment.maps, alignment.lines, strict=True))
     ]
     return _document(
         traces,

@@ -145,9 +145,7 @@ def align_sequences(
     return estimate if inside or estimate.verdict is not Verdict.OK else _seen_inside(a, b, estimate)
 
 
-def _by_places(
-    a: Events, b: Events, prior: Prior, nest: ThreadStretches | None = None, *, inside: bool = False
-) -> Estimate:
+def _by_places(a: Events, b: Events, prior: Prior, nest: ThreadStretches | None, *, inside: bool) -> Estimate:
     """Return the best relation of the two, without a test for one run."""
     if len(a) < _LEAST_EVENTS or len(b) < _LEAST_EVENTS:
         few = (
@@ -214,7 +212,7 @@ def _with_ends(a: Events, b: Events, estimate: Estimate) -> Estimate:
         over_a, over_b = _left_over(a, b, estimate, at_begin=at_begin)
         if min(len(over_a), len(over_b)) < _LEAST_EVENTS or 2 * len(over_b) > len(b):
             continue
-        rest = _by_places(over_a, over_b, Prior())
+        rest = _by_places(over_a, over_b, Prior(), None, inside=False)
         if rest.verdict is Verdict.OK:
             reason = (
                 f"{estimate.matches} events match, {rest.matches} more at the {'start' if at_begin else 'end'} match "
@@ -277,7 +275,7 @@ def _lines(a: Events, b: Events, line: Line) -> tuple[tuple[Line, ...], str | No
         return lines, None
     rest = b.take(slice(end + size, len(b)))
     last = lines[-1]
-    estimate = _by_places(a, rest, Prior()) if len(rest) >= LEAST_PAIRS else None
+    estimate = _by_places(a, rest, Prior(), None, inside=False) if len(rest) >= LEAST_PAIRS else None
     if estimate is None or estimate.verdict.unusable:
         if float(b.start[end]) > last_time(a, last):
             return lines, None

@@ -12,7 +12,7 @@ from functools import cached_property, partial
 from traceconv.align.receipt import Aligned, warning_lines
 from traceconv.answers.allocations import allocations, memory_steps
 from traceconv.answers.attributed import stacks
-from traceconv.answers.device_time import DISPATCH_LIMIT, device
+from traceconv.answers.device_time import device
 from traceconv.answers.device_work import kernels, work
 from traceconv.answers.flops import flops
 from traceconv.answers.launch_calls import launches
@@ -45,7 +45,6 @@ class Questions:
         sections: the names of sections, or of their tables; empty for all.
         by: the keys that operations are grouped by.
         step_name: a pattern of the whole names of steps; "" for the steps that formats declare.
-        dispatch_limit: work that starts within this time after its launch call counts as dispatched at once, ns.
         sort: the column that operations and tables of sums are sorted by, and layers if `sections` names them; "" for
             the default.
         where: a condition for the slices that are counted; "" for all.
@@ -57,7 +56,6 @@ class Questions:
     sections: Sequence[str] = ()
     by: Sequence[str] = ("name",)
     step_name: str = ""
-    dispatch_limit: int = DISPATCH_LIMIT
     sort: str = ""
     where: str = ""
     between: str = ""
@@ -134,7 +132,7 @@ class _About:
 
 _SECTIONS: dict[str, Callable[[_About], list[Section]]] = {
     "summary": lambda on: _summary(on),
-    "device": lambda on: device(on.table, on.asked.dispatch_limit),
+    "device": lambda on: device(on.table),
     "kernels": lambda on: [kernels(on.table)],
     "operations": lambda on: with_totals(
         operations(on.table, on.asked.by, on.asked.sort), on.table, on.asked.sort, on.asked.by
@@ -143,7 +141,7 @@ _SECTIONS: dict[str, Callable[[_About], list[Section]]] = {
     "launches": lambda on: [launches(on.table)],
     "steps": lambda on: [
         *steps(on.table),
-        *(part for part in (step_parts(on.table, on.asked.dispatch_limit), step_differences(on.table)) if part.rows),
+        *(part for part in (step_parts(on.table), step_differences(on.table)) if part.rows),
     ],
     "waits": lambda on: [waits(on.table)],
     "ranks": lambda on: ranks(on.table, on.aligned),
@@ -188,7 +186,7 @@ _SUMMARISED = ("device", "kernels", "operations", "steps", "waits", "ranks")
 
 def _summary(about: _About) -> list[Section]:
     """Return the summary of all that was recorded in the window, whatever the other options choose."""
-    asked = Questions(dispatch_limit=about.asked.dispatch_limit)
+    asked = Questions()
     grouped = ("operations",) if tuple(about.asked.by) != ("name",) or about.asked.sort else ()
     others = grouped if about.condition is None else _OF_CHOSEN
     if others:

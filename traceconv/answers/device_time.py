@@ -62,7 +62,7 @@ DISPATCH_LIMIT = 10_000
 _PLOTTED = 200  # the parts of the window
 
 
-def device(table: SliceTable, dispatch_limit: int = DISPATCH_LIMIT) -> list[Section]:
+def device(table: SliceTable) -> list[Section]:
     """Return the tables `device`, and `host_late` where hosts were: a row for each device, then one for each queue.
 
     A device with one queue has one row; queues of a device come in the order of their busy time. The window of a
@@ -74,7 +74,6 @@ def device(table: SliceTable, dispatch_limit: int = DISPATCH_LIMIT) -> list[Sect
 
     Args:
         table: the slices.
-        dispatch_limit: work that starts within this time after its launch call counts as dispatched at once, ns.
     """
     section = Section("device", _COLUMNS)
     found = work(table)
@@ -87,7 +86,7 @@ def device(table: SliceTable, dispatch_limit: int = DISPATCH_LIMIT) -> list[Sect
     of_queues: list[tuple[Cell, ...]] = []
     busy_ns, idle_ns = section.place("busy_ns"), section.place("idle_ns")
     for device in devices(table):
-        row = _row(table, found, device.work, (device.title, None, device.source), dispatch_limit)
+        row = _row(table, found, device.work, (device.title, None, device.source))
         section.rows.append(row)
         idle.append((device, int(row[idle_ns] or 0)))
         if end > start:
@@ -97,7 +96,7 @@ def device(table: SliceTable, dispatch_limit: int = DISPATCH_LIMIT) -> list[Sect
         for track, numbers in device.queues.items() if len(device.queues) > 1 else ():
             path = table.path(track)
             queue = path.removeprefix(device.path).removeprefix(" / ").removeprefix(JOINT) or path
-            rows.append(_row(table, found, numbers, (device.title, queue, device.source), dispatch_limit))
+            rows.append(_row(table, found, numbers, (device.title, queue, device.source)))
         of_queues += sorted(rows, key=lambda row: -int(row[busy_ns] or 0))
     section.rows += of_queues
     shown = "that of --between" if table.window else "from the first work of the device or queue to its last"
@@ -120,7 +119,7 @@ def device(table: SliceTable, dispatch_limit: int = DISPATCH_LIMIT) -> list[Sect
             f"kernels and copies that start before their launch: {np.sum(latency < 0)}; "
             f"the clocks of host and device differ by {format_short(int(-np.min(latency)))} or more"
         )
-    late = host_late(table, idle, dispatch_limit)
+    late = host_late(table, idle)
     return [section, late] if late.rows else [section]
 
 
@@ -138,9 +137,7 @@ def _latency(table: SliceTable, found: Work, numbers: Rows) -> I64:
     return latency
 
 
-def _row(
-    table: SliceTable, found: Work, numbers: Rows, names: tuple[str, str | None, str], dispatch_limit: int
-) -> tuple[Cell, ...]:
+def _row(table: SliceTable, found: Work, numbers: Rows, names: tuple[str, str | None, str]) -> tuple[Cell, ...]:
     """Return the row of some of the work, numbers in ns, shares as fractions."""
     slices = table.trace.slices
     rows = found.rows[numbers]
@@ -154,7 +151,7 @@ def _row(
     exposed = subtract(communication, compute)
     exposed_copies = subtract(subtract(copies, compute), communication)
     idle = gaps(busy, start, end)
-    causes = gaps_of(table, rows, found.launch[numbers], runs, (start, end), dispatch_limit)
+    causes = gaps_of(table, rows, found.launch[numbers], runs, (start, end))
     launched = numbers[(found.launch[numbers] >= 0) & table.in_window(slices.ts[rows])]
     known = bool(np.any(found.launch[numbers] >= 0))
     latency = _latency(table, found, launched)
@@ -247,9 +244,7 @@ class Gaps(Struct, frozen=True):
         )
 
 
-def gaps_of(
-    table: SliceTable, rows: Rows, launch: Rows, runs: Intervals, window: tuple[int, int], dispatch_limit: int
-) -> Gaps:
+def gaps_of(table: SliceTable, rows: Rows, launch: Rows, runs: Intervals, window: tuple[int, int]) -> Gaps:
     """Return the gaps in some work of a device. They are split as a whole, then cut to the window.
 
     Args:
@@ -258,7 +253,6 @@ def gaps_of(
         launch: the row of the call that launched each of them, NONE if none was recorded.
         runs: the instants at which that work runs.
         window: from when to when, ns.
-        dispatch_limit: how long after its launch call work may start and count as picked up at once, ns.
     """
     idle = gaps(runs, min(table.start, window[0]), int(np.max(runs.ends, initial=window[1])))
     ts = table.trace.slices.ts
@@ -273,24 +267,20 @@ def gaps_of(
     late = np.clip(call_start, idle.starts, idle.ends)
     called = np.maximum(np.clip(table.ends(call), idle.starts, idle.ends), late)
     starts, late_until, called_until, ends = (np.clip(edge, *window) for edge in (idle.starts, late, called, idle.ends))
-    return Gaps(starts, late_until, called_until, ends, known, idle.ends - called <= dispatch_limit, call)
+    return Gaps(starts, late_until, called_until, ends, known, idle.ends - called <= DISPATCH_LIMIT, call)
 
 
-def host_late(table: SliceTable, idle_of: Sequence[tuple[Device, int]], dispatch_limit: int) -> Section:
+def host_late(table: SliceTable, idle_of: Sequence[tuple[Device, int]]) -> Section:
     """Return what the threads that launch work ran while they were late, a row for each device, thread and name.
 
     Args:
         table: the slices.
         idle_of: the devices, each with its idle time in its window, ns.
-        dispatch_limit: how long after its launch call work may start and count as picked up at once, ns.
     """
     section = Section("host_late", _HOST_LATE)
     slices, thread_of, found = table.trace.slices, table.row_of_track, work(table)
     steps_of = _steps_by_device(table, [device for device, _ in idle_of])
-    waits_of = [
-        _gaps_and_steps(table, device, steps, dispatch_limit)
-        for (device, _), steps in zip(idle_of, steps_of, strict=True)
-    ]
+    waits_of = [_gaps_and_steps(table, device, steps) for (device, _), steps in zip(idle_of, steps_of, strict=True)]
     launching, running = np.zeros((2, len(table.trace.tracks)), bool)
     for waits in waits_of:
         launching[thread_of[slices.track[waits.call[waits.known]]]] = True
@@ -341,14 +331,14 @@ def host_late(table: SliceTable, idle_of: Sequence[tuple[Device, int]], dispatch
     return section
 
 
-def _gaps_and_steps(table: SliceTable, device: Device, steps: Intervals, dispatch_limit: int) -> Gaps:
+def _gaps_and_steps(table: SliceTable, device: Device, steps: Intervals) -> Gaps:
     """Return the gaps of a device in its window and in steps, which may begin before its first work."""
     found = work(table)
     rows = found.rows[device.work]
     start, end = _window(table, rows)
     if not table.window and len(steps.starts):
         start, end = min(start, int(steps.starts[0])), max(end, int(steps.ends[-1]))
-    return gaps_of(table, rows, found.launch[device.work], table.busy(rows), (start, end), dispatch_limit)
+    return gaps_of(table, rows, found.launch[device.work], table.busy(rows), (start, end))
 
 
 def _steps_by_device(table: SliceTable, devices: Sequence[Device]) -> list[Intervals]:

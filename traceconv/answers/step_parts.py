@@ -53,7 +53,7 @@ class _OfDevice(Struct, frozen=True):
     idle: Intervals
 
 
-def step_parts(table: SliceTable, dispatch_limit: int) -> Section:
+def step_parts(table: SliceTable) -> Section:
     """Return a row for each step and device: how long it computed, communicated, copied, and was idle, by cause.
 
     Steps of inputs without work of a device are parted by what their thread ran: operations, or else communication of
@@ -62,7 +62,6 @@ def step_parts(table: SliceTable, dispatch_limit: int) -> Section:
 
     Args:
         table: the slices.
-        dispatch_limit: work that starts within this time after its launch call was dispatched at once, ns.
     """
     section = Section("step_parts", _PARTS)
     steps = timed_steps(table)
@@ -76,7 +75,7 @@ def step_parts(table: SliceTable, dispatch_limit: int) -> Section:
     window = int(np.min(starts)), int(np.max(ends))
     of_input: defaultdict[str, list[tuple[str, _OfDevice]]] = defaultdict(list)
     for device in devices(table):
-        of_input[device.source].append((device.path, _of_device(table, device, window, dispatch_limit)))
+        of_input[device.source].append((device.path, _of_device(table, device, window)))
     hosts: I64 | None = None
     for number, row in enumerate(steps.tolist()):
         start, end = int(starts[number]), int(ends[number])
@@ -107,7 +106,7 @@ def step_parts(table: SliceTable, dispatch_limit: int) -> Section:
     return section
 
 
-def _of_device(table: SliceTable, device: Device, window: tuple[int, int], dispatch_limit: int) -> _OfDevice:
+def _of_device(table: SliceTable, device: Device, window: tuple[int, int]) -> _OfDevice:
     found = work(table)
     rows, launch = found.rows[device.work], found.launch[device.work]
     is_copy, is_communication = found.is_copy[device.work], found.is_communication[device.work]
@@ -115,7 +114,7 @@ def _of_device(table: SliceTable, device: Device, window: tuple[int, int], dispa
     compute = table.busy(rows[~is_copy & ~is_communication])
     communication = table.busy(rows[is_communication])
     copies = table.busy(rows[is_copy & ~is_communication])
-    causes = _causes(gaps_of(table, rows, launch, runs, window, dispatch_limit))
+    causes = _causes(gaps_of(table, rows, launch, runs, window))
     return _OfDevice(
         device.title,
         compute,

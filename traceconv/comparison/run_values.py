@@ -12,7 +12,6 @@ import numpy as np
 import numpy.typing as npt
 
 from traceconv.answers.attribution import NONE, expanded
-from traceconv.answers.device_time import DISPATCH_LIMIT
 from traceconv.answers.device_work import first_above, operators, work
 from traceconv.answers.operations import NO_OPERATOR, combined, key_of
 from traceconv.answers.slice_tables import NO_PARENT, Rows, SliceTable, sums_by
@@ -218,7 +217,7 @@ def _medians(key: I64, ns: I64, count: int, steps: int) -> I64:
 
 def _parts(table: SliceTable, steps: Rows, width: int) -> dict[str, Values]:
     """Return the parts of the steps, as the table `step_parts` has them, whatever a condition leaves of the slices."""
-    section = step_parts(table.choosing(None), DISPATCH_LIMIT)
+    section = step_parts(table.choosing(None))
     starts = (table.trace.slices.ts[steps] - table.start).tolist()
     wanted = set(
         zip(starts, map(table.title, table.row_of_track[table.trace.slices.track[steps]].tolist()), strict=True)

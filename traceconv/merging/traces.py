@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import accumulate, islice
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -116,9 +116,8 @@ def merge_traces(traces: Sequence[Trace], alignment: Alignment, *, flows_of: Cau
         starts = list(accumulate((len(trace.tracks) for trace in timed), initial=0))
         merged = adopt_totals(put_together(merged, alignment.together, starts))
         merged = with_ranks_named(merged, [machine.host for machine in alignment.machines])
-    lines = iter(alignment.receipt)
     _note_times_before_zero(merged)
-    tracks = _described(merged, [list(islice(lines, len(maps))) for maps in alignment.maps])
+    tracks = _described(merged, alignment.lines)
     inputs = [{"file": trace.sources[0].name, "metadata": trace.metadata} for trace in timed if trace.metadata]
     metadata = {"alignment": [line.as_json() for line in alignment.receipt], "inputs": inputs}
     if processes := alignment.together.as_json():
