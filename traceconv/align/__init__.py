@@ -56,7 +56,7 @@ __all__ = ["Alignment", "Policy", "ReceiptLine", "align", "checked_alignment"]
 def align(
     traces: Sequence[Trace], *, policy: Policy | None = None, constraints: Constraints = NO_CONSTRAINTS
 ) -> Alignment:
-    """Relate the clocks of all inputs, without a check of the result.
+    """Relate the clocks of all inputs; only what events say about two clocks is checked, not the order in the result.
 
     Args:
         traces: the inputs, as read.

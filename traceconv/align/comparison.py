@@ -489,7 +489,7 @@ class Findings:
 
 
 def estimates(inputs: Inputs, policy: Policy) -> Findings:
-    """Return estimates for the clocks that are not related well enough, and those that contradict the files.
+    """Return estimates for pairs of clocks, and those that contradict the files: stated relations are searched, too.
 
     With a few inputs all pairs are compared. Fewer would connect them, but pairs that form a loop check each other.
     With many inputs, a clock is compared with those that are related already, until no more of them become related.

@@ -83,7 +83,8 @@ class Policy:
         same_run: whether the user states that all inputs are of one run.
         on_ambiguous: what to do with a trace that fits at several offsets, or at none. "fail" refuses it. "best" takes
             the best offset with its verdict, and refuses if there is none. "separate" draws it beside the others, from
-            the start of the trace on, under names that tell this. A contradiction is refused, except with "best".
+            the start of the trace on, under names that tell this. A result in which an effect precedes its cause is
+            refused, except with "best"; contradictions of statements are always refused.
         estimate: whether events are compared; otherwise only what files and user state relates clocks.
 
     Raises:
