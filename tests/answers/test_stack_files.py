@@ -262,7 +262,7 @@ def test_what_the_command_refuses(tmp_path: Path) -> None:
     for words, said in (
         ((KINETO, "-o", path), "the file exists"),
         ((path, "-f", "-o", path), "would replace an input"),
-        ((KINETO, "--arg", "x", "-o", tmp_path / "b.folded"), "--arg adds columns to tables"),
+        ((KINETO, "--arg", "x", "-o", tmp_path / "b.folded"), "--arg and --by are for tables"),
         ((KINETO, "--slices", "-o", tmp_path / "b.csv"), "--slices is for stacks"),
         ((KINETO, "-o", tmp_path / "b.pb"), "a file of stacks in .folded, .speedscope.json, .pb.gz"),
         ((KINETO, "-o", tmp_path / "no" / "b.folded"), "the folder must exist"),

@@ -189,14 +189,14 @@ def _summary(about: _About) -> list[Section]:
     asked = Questions()
     grouped = ("operations",) if tuple(about.asked.by) != ("name",) or about.asked.sort else ()
     others = grouped if about.condition is None else _OF_CHOSEN
+    of_inputs = [] if about.table.window else about.tables("overview")  # which is about the whole recording
     if others:
         made = {name: about.tables(name) for name in _SUMMARISED if name not in others}
         about = replace(about, table=about.whole, asked=asked, condition=None, made=made)
     sections = [section for name in _SUMMARISED for section in about.tables(name)]
     if not any(section.rows for section in sections):  # samples and counts only
         sections += about.tables("layers")
-    if not about.table.window:  # which it does not follow
-        sections += about.tables("overview")
+    sections += of_inputs
     window, origin = about.table.window, about.table.start
     start, end = (window.start, window.end) if window else about.table.trace.span() or (origin, origin)
     return summary(sections, start - origin, end - origin, "window" if window else "recording")
