@@ -318,9 +318,11 @@ def speedscope(tmp_path: Path) -> Iterator[str]:
         thread.join()
 
 
-#: Headless, drawing in software; the page has a few seconds of its own time.
-BROWSER = ("--headless", "--no-sandbox", "--disable-dev-shm-usage", "--use-angle=swiftshader")
-MORE = ("--enable-unsafe-swiftshader", "--virtual-time-budget=5000", "--dump-dom")
+#: Headless, drawing in software.
+BROWSER = ("--headless", "--no-sandbox", "--disable-dev-shm-usage", "--use-angle=swiftshader", "--dump-dom")
+MORE = ("--enable-unsafe-swiftshader",)
+#: How much of its own time the page has, ms, until it shows the profile: on a busy machine it may need more.
+BUDGETS = (5_000, 30_000, 120_000)
 
 
 @pytest.mark.slow
@@ -331,10 +333,15 @@ def test_speedscope_shows_the_times(ending: str, speedscope: str, tmp_path: Path
     total = sum(row.weight for row in stacks if name in row.stack)
     own = sum(row.weight for row in stacks if row.stack[-1] == name)
     page = f"{speedscope}/#profileURL={speedscope}/a{ending}&view=sandwich"
-    with shot.browser() as chromium:
-        command = [chromium, *BROWSER, *MORE, f"--user-data-dir={tmp_path / 'user'}", page]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=HANG_S, check=True)
-    cells = [cell for cell in re.sub(r"<[^>]*>", "\0", done.stdout).split("\0") if cell.strip()]
+    for budget in BUDGETS:
+        with shot.browser() as chromium:
+            user = tmp_path / f"user{budget}"
+            own_time = f"--virtual-time-budget={budget}"
+            command = [chromium, *BROWSER, *MORE, own_time, f"--user-data-dir={user}", page]
+            done = subprocess.run(command, capture_output=True, text=True, timeout=HANG_S, check=True)
+        cells = [cell for cell in re.sub(r"<[^>]*>", "\0", done.stdout).split("\0") if cell.strip()]
+        if name in cells:
+            break
     at = cells.index(name)
     shown = [f"{one:,}" if ending == ".folded" else f"{one / 1e6:.2f}ms" for one in (total, own)]
     assert [cell.split()[0] for cell in cells[at - 2 : at]] == shown, cells[:40]

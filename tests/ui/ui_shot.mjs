@@ -104,6 +104,11 @@ class Browser {
     this.#sessionId = sessionId;
     await this.send('Page.enable');
     await this.send('Runtime.enable');
+    // The UI looks whether it rests in callbacks of idle time, which Chromium may never call if it has no more work.
+    await this.send('Page.addScriptToEvaluateOnNewDocument', {source: `{
+      const whenIdle = self.requestIdleCallback;
+      self.requestIdleCallback = (callback, options) => whenIdle(callback, {timeout: 1000, ...options});
+    }`});
   }
 
   /** The value of a JavaScript expression in the page (awaited). */
