@@ -131,6 +131,25 @@ def test_runs_without_steps_are_wholes_and_the_page_draws_them(runs: Path, tmp_p
     assert text.count("<path class=") >= 4
 
 
+def test_runs_without_steps_and_small_operations_are_told(runs: Path) -> None:
+    """Also of an operation that has the name of the total."""
+    for path in runs.iterdir():
+        document = json.loads(path.read_text())
+        for event in document["traceEvents"]:
+            event["name"] = {"mm": "(total)", "step 0": "begin"}.get(event["name"], event["name"])
+        first = document["traceEvents"][0]
+        document["traceEvents"].append(first | {"name": "short", "ts": 9_000_000, "dur": 0.002})
+        path.write_text(json.dumps(document))
+    whole = json.loads((runs / "0.json").read_text())
+    whole["traceEvents"] = [event for event in whole["traceEvents"] if not event["name"].startswith("step")]
+    (runs / "0.json").write_text(json.dumps(whole))
+    found = json.loads(commands.run("history", runs, "--json").stdout)
+    jsonschema.validate(found, SCHEMA)
+    assert [row["id"] for row in found["summary"]] == ["whole_runs", "total", "operations"]
+    assert "1 operation changed: (total) (+" in found["summary"][2]["text"]
+    assert any(note.startswith("1 operation never took more than ") for note in found["notes"]["history"])
+
+
 def test_wrong_calls_are_one_line(runs: Path) -> None:
     for arguments, words in (
         ([runs / "0.json"], "a history has two runs or more"),

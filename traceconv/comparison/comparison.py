@@ -380,7 +380,7 @@ def compare(
     sections = [_section(table, by) for table in tables]
     unlike = differences([run.environment for run in before], [run.environment for run in after])
     findings = [
-        *([_without_steps(without, len(runs))] if is_mixed else []),
+        *([without_steps(without, len(runs), f"{_PREFIX}runs")] if is_mixed else []),
         *_environment(unlike),
         *_in_turns(before, after),
         _power(tables, len(before), len(after), min_change),
@@ -465,7 +465,8 @@ def _summary(tables: Sequence[Table], sections: Sequence[Section], of_runs: Sequ
     return section
 
 
-def _signed(ns: int) -> str:
+def signed(ns: int) -> str:
+    """Return a time for people, with its sign."""
     return f"{'+' if ns > 0 else ''}{format_short(float(ns))}"
 
 
@@ -488,20 +489,26 @@ def _contributions(section: Section) -> Finding:
     amount = section.place("contribution_ns")
     whole = int(section.rows[0][amount] or 0)
     most = [row for row in section.rows[1 : 1 + _MOST_NAMED] if row[amount]]
-    named = [f"{shown_cell(row[0], Unit.TEXT, _LONGEST_NAME)} {_signed(int(row[amount] or 0))}" for row in most]
-    text = f"Of {_signed(whole)}: {', '.join(named)}." if named else "No time changed."
+    named = [f"{shown_cell(row[0], Unit.TEXT, _LONGEST_NAME)} {signed(int(row[amount] or 0))}" for row in most]
+    text = f"Of {signed(whole)}: {', '.join(named)}." if named else "No time changed."
     names = {f"name_{at}": str(row[0]) for at, row in enumerate(most, 1)}
     amounts = {f"contribution_{at}_ns": int(row[amount] or 0) for at, row in enumerate(most, 1)}
     return Finding("contributions", text, section.name, {"change_ns": whole, **names, **amounts})
 
 
-def _without_steps(names: Sequence[str], runs: int) -> Finding:
-    """Tell that whole runs are compared, since some have no steps."""
+def without_steps(names: Sequence[str], runs: int, section: str) -> Finding:
+    """Tell that whole runs are compared, since some have no steps.
+
+    Args:
+        names: the names of these.
+        runs: the number of all runs.
+        section: the table that lists the runs.
+    """
     text = (
         f"Whole runs are compared: {len(names)} of {quantity(runs, RUNS)} have no steps, such as {one_line(names[0])}. "
         "If slices of them are steps, name those of all runs: --step-name REGEX."
     )
-    return Finding("whole_runs", text, f"{_PREFIX}runs", {"without": len(names), "runs": runs})
+    return Finding("whole_runs", text, section, {"without": len(names), "runs": runs})
 
 
 def _environment(unlike: Section) -> Iterator[Finding]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import NamedTuple
 
 import msgspec
@@ -12,7 +12,7 @@ import msgspec
 from traceconv.answers.section import Column, Section, Unit, shown_cell
 from traceconv.answers.summary import SUMMARY, Finding
 from traceconv.comparison.change_points import LEAST, Division, change_points
-from traceconv.comparison.comparison import LEAST_OF_STEP, LEAST_TICKS, RUNS, TOTAL, Run
+from traceconv.comparison.comparison import LEAST_OF_STEP, LEAST_TICKS, RUNS, TOTAL, Run, signed, without_steps
 from traceconv.comparison.run_values import Key
 from traceconv.io.shown import Counted, one_line, quantity
 from traceconv.model.numbers import format_short
@@ -75,7 +75,8 @@ def history(runs: Sequence[Run], by: Sequence[str], *, min_change: float) -> lis
         by: the names of the keys.
         min_change: the smallest relative change that counts.
     """
-    measure = "steps" if all("steps" in run.values for run in runs) else "operations"
+    without = [run.name for run in runs if "steps" not in run.values]
+    measure = "operations" if without else "steps"
     of_runs = [run.values if measure == "steps" else run.whole for run in runs]
     totals = [values[measure].median if measure in values else 0 for values in of_runs]
     medians = [
@@ -96,8 +97,13 @@ def history(runs: Sequence[Run], by: Sequence[str], *, min_change: float) -> lis
     names = [run.name for run in runs]
     tables = [_levels(found, by), _changes(found, by, names), _runs(runs, measure)]
     tables[0].notes += dict.fromkeys(note for run in runs for note in run.notes)
-    what = "a step" if measure == "steps" else "all operations"
-    return [_summary(found, tables[1], names, what, min_change), *tables]
+    if left_out := len(keys) - len(kept):
+        tables[0].notes.append(
+            f"{quantity(left_out, _OPERATIONS)} never took more than {format_short(least)}: left out"
+        )
+    findings = [without_steps(without, len(runs), tables[2].name)] if 0 < len(without) < len(runs) else []
+    findings += _findings(found, names, "a step" if measure == "steps" else "all operations", min_change)
+    return [_summary(findings), *tables]
 
 
 def _series(key: Key, values: list[int], divisions: Sequence[Division], least: float, min_change: float) -> _Series:
@@ -107,13 +113,13 @@ def _series(key: Key, values: list[int], divisions: Sequence[Division], least: f
     while True:
         levels = [float(statistics.median(values[since:until])) for since, until in pairwise(edges)]
         small = [
-            at
+            (abs(after - before), at)
             for at, (before, after) in zip(edges[1:], pairwise(levels), strict=False)
             if abs(after - before) <= max(least, min_change * min(before, after))
         ]
         if not small:
             break
-        edges.remove(small[0])
+        edges.remove(min(small)[1])
     changes = [
         _Change(at, before, after, p_of[at]) for at, (before, after) in zip(edges[1:], pairwise(levels), strict=False)
     ]
@@ -133,14 +139,18 @@ def _levels(found: Sequence[_Series], by: Sequence[str]) -> Section:
 
 def _changes(found: Sequence[_Series], by: Sequence[str], names: Sequence[str]) -> Section:
     section = Section("history_changes", (*(Column(key, key, Unit.TEXT) for key in by), *_CHANGES))
-    rows = [(series.key, change) for series in found for change in series.changes]
-    rows.sort(key=lambda row: (row[0][0] != TOTAL, -abs(row[1].after - row[1].before)))
-    for key, (at, before, after, p) in rows:
+    for key, (at, before, after, p) in _in_order(found):
         ratio = after / before if before else None
         section.rows.append(
             (*key, names[at], at + 1, round(before), round(after), round(after) - round(before), ratio, p)
         )
     return section
+
+
+def _in_order(found: Sequence[_Series]) -> list[tuple[Key, _Change]]:
+    """Return the changes of the total, then those of operations, the largest first."""
+    total, *others = ([(series.key, change) for change in series.changes] for series in found)
+    return [*total, *sorted(chain(*others), key=lambda row: -abs(row[1].after - row[1].before))]
 
 
 def _runs(runs: Sequence[Run], measure: str) -> Section:
@@ -153,17 +163,15 @@ def _runs(runs: Sequence[Run], measure: str) -> Section:
     return section
 
 
-def _summary(found: Sequence[_Series], changes: Section, names: Sequence[str], what: str, min_change: float) -> Section:
+def _summary(findings: Sequence[Finding]) -> Section:
     section = Section("summary", SUMMARY)
-    for finding in _findings(found, changes, names, what, min_change):
+    for finding in findings:
         section.rows.append((finding.id, finding.text, finding.section, msgspec.json.encode(finding.numbers).decode()))
     section.sentences = [f"{row[1]} ({row[2]})" for row in section.rows]
     return section
 
 
-def _findings(
-    found: Sequence[_Series], changes: Section, names: Sequence[str], what: str, min_change: float
-) -> Iterator[Finding]:
+def _findings(found: Sequence[_Series], names: Sequence[str], what: str, min_change: float) -> Iterator[Finding]:
     total, count = found[0], len(names)
     if count < 2 * LEAST:
         text = f"{quantity(count, RUNS)} are too few to tell a change: {2 * LEAST} or more can show one."
@@ -181,12 +189,10 @@ def _findings(
         yield Finding("total", text, "history", {"runs": count, "median_ns": round(total.levels[0])})
     changed = [series for series in found[1:] if series.changes]
     if changed:
-        amount = changes.place("change_ns")
         named = [
-            f"{shown_cell(row[0], Unit.TEXT, _LONGEST_NAME)} ({'+' if int(row[amount] or 0) > 0 else ''}"
-            f"{format_short(float(row[amount] or 0))} since run {row[changes.place('number')]})"
-            for row in changes.rows
-            if row[0] != TOTAL
+            f"{shown_cell(key[0], Unit.TEXT, _LONGEST_NAME)} ({signed(round(change.after - change.before))} since run "
+            f"{change.at + 1})"
+            for key, change in _in_order([total._replace(changes=[]), *changed])[:_MOST_NAMED]
         ]
-        text = f"{quantity(len(changed), _OPERATIONS)} changed: {', '.join(named[:_MOST_NAMED])}."
+        text = f"{quantity(len(changed), _OPERATIONS)} changed: {', '.join(named)}."
         yield Finding("operations", text, "history_changes", {"changed": len(changed), "operations": len(found) - 1})
