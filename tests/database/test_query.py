@@ -265,8 +265,9 @@ def test_a_wrong_query_says_where(query: str, message: str, frames: Frames) -> N
 
 def test_json_has_numbers_as_numbers_and_follows_its_schema() -> None:
     query = """
-        select 1 whole, 1.5 "decimal", 3.0::decimal(5, 2) round, 2::hugeint ** 70 huge, 'nan'::double nothing,
-            null absent, true truth, date '2026-01-02' "day", [1, 2] list, {'x': 1} struct, 'ab'::blob bytes
+        select 1 as "whole", 1.5 as "decimal", 3.0::decimal(5, 2) as "round", 2::hugeint ** 70 as "huge",
+            'nan'::double as "not a number", null as "absent", true as "truth", date '2026-01-02' as "day",
+            [1, 2] as "list", {'x': 1} as "struct", 'ab'::blob as "bytes"
     """
     found = json.loads(commands.run("query", CUDA, query, "--json").stdout)
     schema = json.loads((ROOT.parent / "schemas" / "query.schema.json").read_text(encoding="utf-8"))
@@ -277,7 +278,7 @@ def test_json_has_numbers_as_numbers_and_follows_its_schema() -> None:
             "decimal": 1.5,
             "round": 3,
             "huge": 2.0**70,
-            "nothing": None,
+            "not a number": None,
             "absent": None,
             "truth": True,
             "day": "2026-01-02",
