@@ -6,12 +6,14 @@ An importer declares them as `marks`. Alignment reads them from the input, and k
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
-from typing import Final
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
+from msgspec.structs import replace
 
 from traceconv import kernel
 from traceconv.model.args import Args, arg_values
@@ -401,6 +403,62 @@ GPU_MARKS: Final = FormatMarks(
 )
 #: For a format that any tool writes, with names of its choice.
 ANY_TOOL_MARKS: Final = FormatMarks(GPU_LAUNCHES, GPU_FLOWS, r"send|recv|receive", any_tool=True, exchanges=EXCHANGES)
+
+
+# -- the declarations of several formats -------------------------------------------------------------------------------
+
+#: The declarations of which the first one counts; patterns of which any may match; texts that all count.
+_FIRST = ("primitives", "sums", "modules", "backward", "flops")
+_PATTERNS = ("steps", "memory", "times", "spans", "waits", "exchanges")
+_TEXTS = ("step_args", "asides", "shapes", "ranges")
+
+
+def marks_of_output(marks: Sequence[FormatMarks]) -> FormatMarks:
+    """Return the declarations for an output of traceconv whose inputs are of formats with these."""
+    if not marks:
+        return ANY_TOOL_MARKS
+    launching = [mark for mark in marks if mark.launches is not None]
+    values: dict[str, Any] = {name: _any_of(getattr(mark, name) for mark in marks) for name in _PATTERNS}
+    values |= {name: _distinct(getattr(mark, name) for mark in marks) for name in _TEXTS}
+    for name in _FIRST:
+        values[name] = next((value for mark in marks if (value := getattr(mark, name))), getattr(NO_MARKS, name))
+    if all(mark.operators for mark in launching):
+        values["operators"] = _distinct(mark.operators for mark in launching)
+    return replace(
+        ANY_TOOL_MARKS,
+        launches=_launches([mark.launches for mark in launching if mark.launches is not None]),
+        devices=_devices([mark.devices for mark in marks if mark.devices]),
+        is_output=True,
+        **values,
+    )
+
+
+def _launches(marks: Sequence[LaunchMarks]) -> LaunchMarks:
+    """Return how to recognise launches of GPUs, with the categories of all formats that have their ids."""
+    same = [GPU_LAUNCHES, *(mark for mark in marks if mark.ids == GPU_LAUNCHES.ids)]
+    groups = {name: _distinct(getattr(mark, name) for mark in same) for name in ("calls", "work", "copies_work")}
+    return replace(GPU_LAUNCHES, **groups)
+
+
+def _devices(marks: Sequence[DeviceMarks]) -> DeviceMarks | None:
+    """Return what any of the formats says of work of devices, in paths with the joint names of traceconv's traces."""
+    if not marks:
+        return None
+    between = f"(?: / |{JOINT})"
+    paths = {
+        name: _any_of((getattr(mark, name).replace(" / ", between) for mark in marks), "(?:{})")
+        for name in ("queues", "hosts", "steps")
+    }
+    names = {name: _any_of((getattr(mark, name) for mark in marks), "(?:{})") for name in ("copies", "communication")}
+    return DeviceMarks(**paths, **names, ids=_distinct(mark.ids for mark in marks))
+
+
+def _any_of(patterns: Iterable[str], form: str = "{}") -> str:
+    return "|".join(form.format(pattern) for pattern in dict.fromkeys(filter(None, patterns)))
+
+
+def _distinct(texts: Iterable[Iterable[str]]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(chain.from_iterable(texts)))
 
 
 # -- reading launches -------------------------------------------------------------------------------------------------

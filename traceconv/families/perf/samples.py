@@ -28,14 +28,13 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from itertools import pairwise, zip_longest
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
 
 from traceconv import kernel
-from traceconv.families.importer import Match
 from traceconv.model.builder import Builder
 from traceconv.model.columns import I32, I64
 from traceconv.model.diagnostics import absent
@@ -78,8 +77,6 @@ _MOST_KNOWN, _MOST_FRAMES, _ROWS = 1 << 18, 1 << 12, 1 << 16
 _FRAME_SHIFT = 32
 #: The value of the head of a line: the thread, and in the upper bits the CPU plus 1, or 0 for none.
 _CPU_SHIFT, _THREAD_MASK = 32, (1 << 32) - 1
-#: This many consecutive event lines without frames identify perf script.
-_BARE_LINES = 8
 _MAX_REST = 4096
 _UNKNOWN = "[unknown]"  # what perf prints for a symbol that it does not know
 
@@ -92,24 +89,18 @@ EVENT = re.compile(
 )
 #: What each line of an event holds.
 TIME = re.compile(rb"\d\.\d+:\s")
-#: An event line without a time, with its address in the same line or in the lines below.
-_UNTIMED = re.compile(
-    rb"\S.{0,63}?(?<!\s)\s++(?:\d{1,10}/)?\d{1,10}\s++(?:\[\d+\]\s++)?(?:\d+\s++)?[\w:.-]+:"
-    rb"(?:\s++[0-9a-f]{5,16} \S.*\))?"
-)
 #: An address with a symbol and a file, one of them or none.
 _FRAME = re.compile(rb"\s*([0-9a-f]{1,16})(?:[ \t](.*))?")
 _UNINDENTED_FRAME = re.compile(rb"[0-9a-f]{16}\t\S.*\)")
-_INDENTED_FRAME = re.compile(rb" +[0-9a-f]{5,16} \S.*\)\s*")
 #: As above, after columns that are not part of it (data address, weight, kind of branch).
 _LATE_FRAME = re.compile(rb"(?:.*\s)?([0-9a-f]{5,16}) (\S.*\))")
 _TWO_ADDRESSES = re.compile(rb"\s*[0-9a-f]{5,16} (?!\()")
 #: The first of the columns that perf prints behind the frames: registers, instructions, branches by address.
-_BEHIND = re.compile(
+BEHIND = re.compile(
     rb"\s?(?:ABI:\d|ilen: \d|insn: [0-9a-f]{2}\b|0x[0-9a-f]+(?:\([^()]*\))?/0x[0-9a-f]+(?:\([^()]*\))?/[PMN-]/)"
 )
 #: The end of a branch by address or symbol (-F brstack, brstacksym), and a frame that such branches may follow.
-_BRANCH = re.compile(rb"/[PMN-]/[X-]/[A-]/\d{1,10}")
+BRANCH = re.compile(rb"/[PMN-]/[X-]/[A-]/\d{1,10}")
 _FRAME_BEFORE = re.compile(rb"\s*[0-9a-f]{1,16} (?:.*? )?\([/\[][^()]*(?:\(deleted\))?\)")
 SOURCE_LINE = re.compile(rb"  \S.*:\d+(?: \(discriminator \d+\))?(?: \(inlined\))?|  \?\?:\d+|  \S+\[[0-9a-f]+\]")
 _OFFSET = re.compile(r"\+0x[0-9a-f]+$")
@@ -118,8 +109,6 @@ _TRACEPOINT = re.compile(r"[A-Za-z_][\w-]*:(?![ukhIGHpPSDWeb]+$)[A-Za-z_]\w*")
 #: The name of a tracepoint without its system; a column with a number.
 _NAME = re.compile(rb"[A-Za-z_]\w*")
 _NUMBER_FIRST = re.compile(rb"(?:0x)?[0-9a-f]+(?:\s|$)")
-#: The tracepoints that make states of threads, without their system.
-_SCHEDULED = (b"sched_switch", b"sched_wakeup", b"sched_wakeup_new")
 _SWITCH = re.compile(
     r"prev_comm=(.{0,64}) prev_pid=([0-9]{1,10}) prev_prio=(-?[0-9]{1,6}) prev_state=(\S++) ==> "
     r"next_comm=(.{0,64}) next_pid=([0-9]{1,10}) next_prio=(-?[0-9]{1,6})"
@@ -469,7 +458,7 @@ def frame_of(line: bytes) -> Place | None:
 
 def frame_on_event_line(rest: bytes) -> tuple[Place | None, bool]:
     """Return the frame on the line of an event, and whether there are columns besides it."""
-    behind, branch = _BEHIND.search(rest), _BRANCH.search(rest)
+    behind, branch = BEHIND.search(rest), BRANCH.search(rest)
     if behind is not None or branch is not None:
         before = _FRAME_BEFORE.match(rest) if behind is None else _FRAME.fullmatch(rest, 0, behind.start())
         return None if before is None else frame_of(before[0]), True
@@ -499,7 +488,7 @@ def _symbol_and_file(text: str) -> Place:
 
 def has_columns_only(line: bytes) -> bool:
     """Return whether a line has columns that perf prints behind the frames of an event."""
-    return _BEHIND.match(line) is not None or _BRANCH.search(line) is not None
+    return BEHIND.match(line) is not None or BRANCH.search(line) is not None
 
 
 # -- tracepoints -------------------------------------------------------------------------------------------------------
@@ -547,51 +536,6 @@ def fields_of(text: str) -> dict[str, Any]:
         number = whole_of(value)
         fields[key[1]] = value.removeprefix('"').removesuffix('"') if number is None else number
     return fields
-
-
-# -- recognising -------------------------------------------------------------------------------------------------------
-
-
-def _is_certain(match: re.Match[bytes], after: bytes) -> bool:
-    """Return whether an event line is of perf script for certain, by itself or by the line behind it."""
-    has_ids, record, period, name, rest = match[2] is not None, match[8], match[9], match[10], match[11]
-    if record is not None:
-        return True
-    if name in _SCHEDULED and has_ids:
-        fields = rest.decode("utf-8", "replace")
-        return switch_of(fields) is not None or woken_task(fields) is not None
-    if name is not None and has_ids and is_tracepoint(name.decode("utf-8", "replace")):
-        return True
-    if name is not None and period is not None and not rest:
-        return True
-    if after[:1] == b"\t":
-        return _FRAME.fullmatch(after) is not None
-    if name is not None and has_ids and _INDENTED_FRAME.fullmatch(after):
-        return True
-    if _BEHIND.search(rest) or _BRANCH.search(rest):
-        return has_ids and (frame_on_event_line(rest)[0] is not None or _BEHIND.match(rest) is not None)
-    return rest.endswith(b")") and _FRAME.fullmatch(rest) is not None
-
-
-def match_of(lines: Sequence[bytes]) -> Match:
-    """Return what the first lines of a text tell: YES by an event that is certain, or by nothing but event lines."""
-    for line, after in zip_longest(lines, lines[1:], fillvalue=b""):
-        match = EVENT.fullmatch(line.rstrip()) if line[:1] not in (b"#", b"") else None
-        if match is not None and _is_certain(match, after):
-            return Match.yes("an event line of perf script")
-    first = [line.rstrip() for line in lines if line.strip() and not line.startswith(b"#")][:_BARE_LINES]
-    matches = [match for line in first if (match := EVENT.fullmatch(line)) is not None and match[10]]
-    if len(matches) == _BARE_LINES and not any(match[11] for match in matches):
-        return Match.yes("event lines of perf script without frames")
-    named = [match for match in matches if match[2] and match[9] is None and may_be_fields(match[10], match[11])]
-    if len(named) == _BARE_LINES:
-        return Match.maybe("event lines of perf script with fields, without the systems of tracepoints")
-    frames = [line for line in first if line[:1] in b" \t" and _FRAME.fullmatch(line)]
-    events = [line for line in first if line not in frames]
-    has_addresses = bool(frames) or any(line.endswith(b")") for line in events)
-    if events and has_addresses and all(map(_UNTIMED.fullmatch, events)):
-        return Match.fallback("event lines of perf script without times")
-    return Match.no("no event line of perf script")
 
 
 # -- samples whose lines are known -------------------------------------------------------------------------------------

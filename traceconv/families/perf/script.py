@@ -29,7 +29,9 @@ in the NDKs; tried on simple-perf.txt.gz of the tests of the Firefox Profiler.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +56,8 @@ from traceconv.families.perf.header import (
     marks_of_perf,
 )
 from traceconv.families.perf.samples import (
+    BEHIND,
+    BRANCH,
     EVENT,
     SOURCE_LINE,
     TIME,
@@ -66,7 +70,6 @@ from traceconv.families.perf.samples import (
     frame_on_event_line,
     has_columns_only,
     is_tracepoint,
-    match_of,
     may_be_fields,
     may_be_frame,
     switch_of,
@@ -133,6 +136,16 @@ _EVENTS_TO_JUDGE = 8
 _MOST_KNOWN = 1 << 18  # frames
 _LINES_TO_JUDGE = 2000
 _FIELD = re.compile(rb"\t\t(\S.*?) : (.*)")
+#: This many consecutive event lines without frames identify perf script.
+_BARE_LINES = 8
+#: An event line without a time, with its address in the same line or in the lines below.
+_UNTIMED = re.compile(
+    rb"\S.{0,63}?(?<!\s)\s++(?:\d{1,10}/)?\d{1,10}\s++(?:\[\d+\]\s++)?(?:\d+\s++)?[\w:.-]+:"
+    rb"(?:\s++[0-9a-f]{5,16} \S.*\))?"
+)
+_INDENTED_FRAME = re.compile(rb" +[0-9a-f]{5,16} \S.*\)\s*")
+#: The tracepoints that make states of threads, without their system.
+_SCHEDULED = (b"sched_switch", b"sched_wakeup", b"sched_wakeup_new")
 #: Messages of perf on stderr, which are often in the same file.
 _MESSAGE = re.compile(
     rb"\[ perf (?:record|script|inject): .*\]|Warning: .*|WARNING: .*|\[?\S+\]? with build id [0-9a-f]+ not found.*|"
@@ -532,6 +545,51 @@ def _header_paths(source: Source) -> list[Path]:
     return [path for path in paths if path.is_file() and not source.is_same_file(path)]
 
 
+# -- recognising -------------------------------------------------------------------------------------------------------
+
+
+def _is_certain(match: re.Match[bytes], after: bytes) -> bool:
+    """Return whether an event line is of perf script for certain, by itself or by the line behind it."""
+    has_ids, record, period, name, rest = match[2] is not None, match[8], match[9], match[10], match[11]
+    if record is not None:
+        return True
+    if name in _SCHEDULED and has_ids:
+        fields = rest.decode("utf-8", "replace")
+        return switch_of(fields) is not None or woken_task(fields) is not None
+    if name is not None and has_ids and is_tracepoint(name.decode("utf-8", "replace")):
+        return True
+    if name is not None and period is not None and not rest:
+        return True
+    if after[:1] == b"\t":
+        return frame_of(after) is not None
+    if name is not None and has_ids and _INDENTED_FRAME.fullmatch(after):
+        return True
+    if BEHIND.search(rest) or BRANCH.search(rest):
+        return has_ids and (frame_on_event_line(rest)[0] is not None or BEHIND.match(rest) is not None)
+    return rest.endswith(b")") and frame_of(rest) is not None
+
+
+def _match_of(lines: Sequence[bytes]) -> Match:
+    """Return what the first lines of a text tell: YES by an event that is certain, or by nothing but event lines."""
+    for line, after in zip_longest(lines, lines[1:], fillvalue=b""):
+        match = EVENT.fullmatch(line.rstrip()) if line[:1] not in (b"#", b"") else None
+        if match is not None and _is_certain(match, after):
+            return Match.yes("an event line of perf script")
+    first = [line.rstrip() for line in lines if line.strip() and not line.startswith(b"#")][:_BARE_LINES]
+    matches = [match for line in first if (match := EVENT.fullmatch(line)) is not None and match[10]]
+    if len(matches) == _BARE_LINES and not any(match[11] for match in matches):
+        return Match.yes("event lines of perf script without frames")
+    named = [match for match in matches if match[2] and match[9] is None and may_be_fields(match[10], match[11])]
+    if len(named) == _BARE_LINES:
+        return Match.maybe("event lines of perf script with fields, without the systems of tracepoints")
+    frames = [line for line in first if line[:1] in b" \t" and frame_of(line) is not None]
+    events = [line for line in first if line not in frames]
+    has_addresses = bool(frames) or any(line.endswith(b")") for line in events)
+    if events and has_addresses and all(map(_UNTIMED.fullmatch, events)):
+        return Match.fallback("event lines of perf script without times")
+    return Match.no("no event line of perf script")
+
+
 @dataclass(frozen=True)
 class PerfScript(Importer):
     name = "perf-script"
@@ -588,7 +646,7 @@ class PerfScript(Importer):
 
     def sniff(self, head: Head) -> Match:
         """Return YES by an event line with a frame, tracepoint fields or a record, or by nothing but event lines."""
-        return match_of(head.data.splitlines()[:_LINES_TO_JUDGE])
+        return _match_of(head.data.splitlines()[:_LINES_TO_JUDGE])
 
     def read(self, source: Source, out: Builder) -> None:
         if self.clockid and self.clockid not in CLOCK_NAMES:

@@ -18,13 +18,10 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Collection, Generator, Iterable
+from collections.abc import Collection, Generator
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from itertools import chain
 from typing import Any
-
-import msgspec
 
 from traceconv import kernel
 from traceconv.families.common.wire_reader import (
@@ -74,7 +71,7 @@ from traceconv.model.args import join_args
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import BOOTTIME, SINCE_BOOT
 from traceconv.model.diagnostics import PACKETS, absent, lost, noted, skipped
-from traceconv.model.marks import ANY_TOOL_MARKS, GPU_LAUNCHES, JOINT, DeviceMarks, FormatMarks, LaunchMarks
+from traceconv.model.marks import ANY_TOOL_MARKS, FormatMarks, marks_of_output
 from traceconv.model.numbers import LIMIT_NS
 from traceconv.model.trace import NO_CPU, Level, StackId
 
@@ -280,66 +277,7 @@ def _joined(reader: PacketReader, out: Builder) -> tuple[dict[str, Any], list[Sh
 
 def _marks_of(formats: Collection[str]) -> FormatMarks:
     """Return the declarations of the formats of the inputs, if traceconv wrote the trace; else none."""
-    marks = [importer_class(name).marks for name in sorted(FORMATS.keys() & set(formats))]
-    if not marks:
-        return ANY_TOOL_MARKS
-    launching = [mark for mark in marks if mark.launches is not None]
-    return msgspec.structs.replace(
-        ANY_TOOL_MARKS,
-        launches=_launches([mark.launches for mark in launching if mark.launches is not None]),
-        steps=_any_of([mark.steps for mark in marks]),
-        step_args=_distinct(mark.step_args for mark in marks),
-        memory=_any_of([mark.memory for mark in marks]),
-        asides=_distinct(mark.asides for mark in marks),
-        primitives=next((mark.primitives for mark in marks if mark.primitives), None),
-        sums=next((mark.sums for mark in marks if mark.sums), None),
-        shapes=_distinct(mark.shapes for mark in marks),
-        devices=_devices([mark.devices for mark in marks if mark.devices]),
-        times=_any_of([mark.times for mark in marks]),
-        operators=_distinct(mark.operators for mark in launching) if all(mark.operators for mark in launching) else (),
-        modules=next((mark.modules for mark in marks if mark.modules), ""),
-        ranges=_distinct(mark.ranges for mark in marks),
-        backward=next((mark.backward for mark in marks if mark.backward), None),
-        spans=_any_of([mark.spans for mark in marks]),
-        waits=_any_of([mark.waits for mark in marks]),
-        exchanges=_any_of([mark.exchanges for mark in marks]),
-        flops=next((mark.flops for mark in marks if mark.flops), None),
-        is_output=True,
-    )
-
-
-def _launches(marks: list[LaunchMarks]) -> LaunchMarks:
-    """Return how to recognise launches of GPUs, with the categories of all formats that have their ids."""
-    same = [GPU_LAUNCHES, *(mark for mark in marks if mark.ids == GPU_LAUNCHES.ids)]
-    return msgspec.structs.replace(
-        GPU_LAUNCHES,
-        calls=_distinct(mark.calls for mark in same),
-        work=_distinct(mark.work for mark in same),
-        copies_work=_distinct(mark.copies_work for mark in same),
-    )
-
-
-def _devices(marks: list[DeviceMarks]) -> DeviceMarks | None:
-    """Return what any of the formats says of work of devices, in paths with the joint names of traceconv's traces."""
-    if not marks:
-        return None
-    between = f"(?: / |{JOINT})"
-    return DeviceMarks(
-        _any_of([mark.queues.replace(" / ", between) for mark in marks], "(?:{})"),
-        copies=_any_of([mark.copies for mark in marks], "(?:{})"),
-        communication=_any_of([mark.communication for mark in marks], "(?:{})"),
-        hosts=_any_of([mark.hosts.replace(" / ", between) for mark in marks], "(?:{})"),
-        ids=_distinct(mark.ids for mark in marks),
-        steps=_any_of([mark.steps.replace(" / ", between) for mark in marks], "(?:{})"),
-    )
-
-
-def _any_of(patterns: list[str], form: str = "{}") -> str:
-    return "|".join(form.format(pattern) for pattern in dict.fromkeys(filter(None, patterns)))
-
-
-def _distinct(texts: Iterable[Iterable[str]]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(chain.from_iterable(texts)))
+    return marks_of_output([importer_class(name).marks for name in sorted(FORMATS.keys() & set(formats))])
 
 
 def _shift(stated: dict[str, Any], out: Builder) -> int | None:
