@@ -90,7 +90,7 @@ if TYPE_CHECKING:
     from traceconv.model.track_table import Track, TrackKind, Tracks
     from traceconv.opening import open as open
     from traceconv.reading import Expanded, Recording, expand
-    from traceconv.recordings import Input
+    from traceconv.recordings import Input, MergeArguments
 
 # fmt: off
 __all__ = [
@@ -99,13 +99,13 @@ __all__ = [
     "Collectives", "Column", "Constraints", "Counters", "DeviceBound", "EventPoint", "Expanded", "Flows", "Frame",
     "Frames", "Head", "HostsApart", "Identified", "Identity", "Importer", "ImporterFailed", "InconsistentClocks",
     "Input", "InputError", "Instants", "Level", "Limits", "Logs", "LostData", "Machine", "MalformedInput", "Match",
-    "Matched", "NameMap", "NothingRead", "Output", "OutputError", "PairEstimate", "PairLine", "Picture", "Placement",
-    "Policy", "Questions", "ReceiptLine", "Recording", "Report", "Result", "Samples", "Section", "SeveralErrors",
-    "Slices", "Source", "SourceInfo", "Stacks", "Survey", "TimePoint", "Together", "Trace", "TraceconvError", "Track",
-    "TrackKind", "Tracks", "UnrecognizedFormat", "UnrecognizedInput", "UnrelatedClocks", "UnverifiedAlignment",
-    "UsageError", "Verdict", "WeightedStack", "Window", "__version__", "clocks", "convert", "estimate", "expand",
-    "export", "formats", "frames", "identify", "merge", "parse_constraints", "query", "read", "report", "stacks",
-    "write",
+    "Matched", "MergeArguments", "NameMap", "NothingRead", "Output", "OutputError", "PairEstimate", "PairLine",
+    "Picture", "Placement", "Policy", "Questions", "ReceiptLine", "Recording", "Report", "Result", "Samples", "Section",
+    "SeveralErrors", "Slices", "Source", "SourceInfo", "Stacks", "Survey", "TimePoint", "Together", "Trace",
+    "TraceconvError", "Track", "TrackKind", "Tracks", "UnrecognizedFormat", "UnrecognizedInput", "UnrelatedClocks",
+    "UnverifiedAlignment", "UsageError", "Verdict", "WeightedStack", "Window", "__version__", "clocks", "convert",
+    "estimate", "expand", "export", "formats", "frames", "identify", "merge", "parse_constraints", "query", "read",
+    "report", "stacks", "write",
 ]
 # fmt: on
 #: Public, too, but `from traceconv import *` does not replace a function of Python by it.

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, BinaryIO, NamedTuple
+from typing import TYPE_CHECKING, BinaryIO, NamedTuple, Unpack
 
 import msgspec
 
@@ -30,7 +30,7 @@ from traceconv.model.diagnostics import ProblemKind
 from traceconv.model.layout import validate
 from traceconv.model.trace import Trace
 from traceconv.reading import expand
-from traceconv.recordings import Input, Inputs, Opened, Settings, opened, read_all
+from traceconv.recordings import Input, Inputs, MergeArguments, Opened, Settings, opened, read_all
 from traceconv.writers import Writer
 
 if TYPE_CHECKING:
@@ -266,12 +266,7 @@ def estimate(
 def report(
     inputs: Trace | Inputs,
     questions: Questions | None = None,
-    *,
-    options: Mapping[str, OptionValue] | None = None,
-    constraints: Constraints = NO_CONSTRAINTS,
-    policy: Policy | None = None,
-    memory: int | None = None,
-    limits: Limits = DEFAULT_LIMITS,
+    **settings: Unpack[MergeArguments],
 ) -> Report:
     """Return tables about what the inputs recorded, on one clock: what was slow, how long steps took, what waited.
 
@@ -290,18 +285,14 @@ def report(
 
     questions = questions or Questions()
     questions.check()
-    return Report(answers(*on_one_clock(inputs, Settings(options, constraints, policy, memory, limits)), questions))
+    return Report(answers(*on_one_clock(inputs, **settings), questions))
 
 
 def frames(
     inputs: Trace | Inputs,
     *,
     args: Sequence[str] = (),
-    options: Mapping[str, OptionValue] | None = None,
-    constraints: Constraints = NO_CONSTRAINTS,
-    policy: Policy | None = None,
-    memory: int | None = None,
-    limits: Limits = DEFAULT_LIMITS,
+    **settings: Unpack[MergeArguments],
 ) -> Frames:
     """Return the tables of a trace, or of inputs on one clock, as data frames.
 
@@ -314,7 +305,7 @@ def frames(
     """
     from traceconv.answers.frames import Frames
 
-    return Frames(*on_one_clock(inputs, Settings(options, constraints, policy, memory, limits)), args)
+    return Frames(*on_one_clock(inputs, **settings), args)
 
 
 def query(
@@ -322,11 +313,7 @@ def query(
     question: str,
     *,
     allow: Sequence[str] = (),
-    options: Mapping[str, OptionValue] | None = None,
-    constraints: Constraints = NO_CONSTRAINTS,
-    policy: Policy | None = None,
-    memory: int | None = None,
-    limits: Limits = DEFAULT_LIMITS,
+    **settings: Unpack[MergeArguments],
 ) -> Frame:
     """Return the answer to a question in SQL about a trace, or about inputs on one clock, as a data frame.
 
@@ -344,7 +331,7 @@ def query(
     from traceconv.database.question import ask, check
 
     check(question)
-    frames = Frames(*on_one_clock(inputs, Settings(options, constraints, policy, memory, limits)))
+    frames = Frames(*on_one_clock(inputs, **settings))
     table = ask(frames, question, allow)
     return Frame("query", lambda: table)
 
@@ -375,11 +362,7 @@ def export(
     *,
     by: str | None = None,
     args: Sequence[str] = (),
-    options: Mapping[str, OptionValue] | None = None,
-    constraints: Constraints = NO_CONSTRAINTS,
-    policy: Policy | None = None,
-    memory: int | None = None,
-    limits: Limits = DEFAULT_LIMITS,
+    **settings: Unpack[MergeArguments],
 ) -> Frames:
     """Write the tables of a trace, or of inputs on one clock, and return them.
 
@@ -406,7 +389,7 @@ def export(
     if output != Output(output.path, output.to, output.force, output.strict):
         raise UsageError("an export writes tables: attribute, trim and other options of traces do not apply")
     check_tables(path, output.to, partition, args, force=output.force)
-    trace, aligned = on_one_clock(inputs, Settings(options, constraints, policy, memory, limits))
+    trace, aligned = on_one_clock(inputs, **settings)
     if output.strict:
         refuse_losses(trace)
     tables = Frames(trace, aligned, args)
@@ -419,11 +402,7 @@ def stacks(
     output: AnyPath | Output | None = None,
     *,
     slices: bool = False,
-    options: Mapping[str, OptionValue] | None = None,
-    constraints: Constraints = NO_CONSTRAINTS,
-    policy: Policy | None = None,
-    memory: int | None = None,
-    limits: Limits = DEFAULT_LIMITS,
+    **settings: Unpack[MergeArguments],
 ) -> Stacks:
     """Return the stacks of a trace, or of inputs on one clock, with weights, and write them if an output is given.
 
@@ -446,7 +425,7 @@ def stacks(
         if to != Output(to.path, force=to.force, strict=to.strict):
             raise UsageError("stacks are no trace: attribute, trim and other options of traces do not apply")
         check_stacks(os.fspath(to.path), force=to.force)
-    trace, _ = on_one_clock(inputs, Settings(options, constraints, policy, memory, limits))
+    trace, _ = on_one_clock(inputs, **settings)
     if to and to.strict:
         refuse_losses(trace)
     found = stacks_of(trace, slices=slices)
@@ -455,7 +434,7 @@ def stacks(
     return found
 
 
-def on_one_clock(inputs: Trace | Inputs, settings: Settings) -> tuple[Trace, Aligned]:
+def on_one_clock(inputs: Trace | Inputs, **settings: Unpack[MergeArguments]) -> tuple[Trace, Aligned]:
     """Return the trace of the inputs, as `merge` would write it, and how they were placed.
 
     Raises:
@@ -464,12 +443,12 @@ def on_one_clock(inputs: Trace | Inputs, settings: Settings) -> tuple[Trace, Ali
     """
     if isinstance(inputs, Trace):
         hint = "give them to read or merge, or give the paths in place of the trace"
-        settings.refuse("a trace was read and aligned already", hint)
+        Settings(**settings).refuse("a trace was read and aligned already", hint)
         if len(inputs.clocks) <= 1 and not inputs.snapshots:
             return inputs, Aligned(earlier=inputs.receipt)
         alignment = align([inputs])
         return _with_views(merge_traces([inputs], alignment)), Aligned(alignment)
-    files = opened(inputs, settings)
+    files = opened(inputs, Settings(**settings))
     traces = read_all(files, Memory(files.settings.memory))
     alignment, checks = _aligned(traces, files, (), False)
     return _with_views(merge_traces(traces, alignment)), Aligned(alignment, checks)

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from numbers import Integral
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypedDict
 
 from traceconv.align.constraints import NO_CONSTRAINTS, Constraints
 from traceconv.align.statements import importer_options
@@ -54,6 +54,16 @@ class Input:
             value = getattr(self, name)
             if not isinstance(value, Integral) and (name, value) != ("offset_ns", None):
                 raise UsageError(f"{name}={value!r} is not an integer", hint="times are whole ns")
+
+
+class MergeArguments(TypedDict, total=False):
+    """The arguments of `traceconv.merge` that other functions take, too: see there."""
+
+    options: Mapping[str, OptionValue] | None
+    constraints: Constraints
+    policy: Policy | None
+    memory: int | None
+    limits: Limits
 
 
 @dataclass(frozen=True, slots=True)

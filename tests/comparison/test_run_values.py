@@ -34,7 +34,7 @@ RECORDINGS = sorted(
 
 
 def _table(path: Path) -> SliceTable:
-    return SliceTable(on_one_clock([str(path)], Settings())[0])
+    return SliceTable(on_one_clock([str(path)])[0])
 
 
 def _readable() -> list[Path]:
@@ -236,7 +236,7 @@ def test_work_of_a_merged_job_belongs_to_the_step_of_its_process(tmp_path: Path)
     merged = tmp_path / "job.pftrace"
     merge([*map(str, paths)], merged)
     alone, together = (
-        run_values(SliceTable(on_one_clock([*map(str, of_run)], Settings())[0]), ("name",), keep_first=True)["kernels"]
+        run_values(SliceTable(on_one_clock([*map(str, of_run)])[0]), ("name",), keep_first=True)["kernels"]
         for of_run in (paths, [merged])
     )
     assert (alone.sums, alone.medians, round(alone.spread, 2)) == ([360_000], [30_000], 0.49)

@@ -107,7 +107,7 @@ def query_command(
     shown.check(named.files)
     recordings = named.opened(settings, verbosity, shown.path)
     with working(f"reading {quantity(len(recordings.paths), FILES)}", verbosity.quiet, recordings.paths):
-        trace, aligned = api.on_one_clock(recordings, Settings())
+        trace, aligned = api.on_one_clock(recordings)
         if strict:
             api.refuse_losses(trace)
         table = ask(Frames(trace, aligned), question, allow)

@@ -160,7 +160,7 @@ def report_command(
     shown.check(named.files)
     recordings = named.opened(settings, verbosity, shown.path)
     with working(f"reading {quantity(len(recordings.paths), FILES)}", verbosity.quiet, recordings.paths):
-        trace, aligned = api.on_one_clock(recordings, Settings())
+        trace, aligned = api.on_one_clock(recordings)
         if strict:
             api.refuse_losses(trace)
         sections = answers(trace, aligned, questions)
@@ -283,7 +283,7 @@ def export_command(export: _Export, strict: bool, named: Named, settings: Settin
     export.check(named.files)
     recordings = named.opened(settings, verbosity, export.path)
     with working(f"reading {quantity(len(recordings.paths), FILES)}", verbosity.quiet, recordings.paths):
-        trace, aligned = api.on_one_clock(recordings, Settings())
+        trace, aligned = api.on_one_clock(recordings)
         if strict:
             api.refuse_losses(trace)
         lines = export.write(trace, aligned)

@@ -20,7 +20,7 @@ from traceconv.io.folders import natural
 from traceconv.io.shown import one_line
 from traceconv.model.clocks import Zero
 from traceconv.model.trace import Trace
-from traceconv.recordings import Opened, Settings
+from traceconv.recordings import Opened
 
 
 class Selection:
@@ -49,7 +49,7 @@ class Selection:
         Raises:
             UsageError: no slice has a name that is stated as that of steps.
         """
-        trace, aligned = api.on_one_clock(recordings, Settings())
+        trace, aligned = api.on_one_clock(recordings)
         window = window_of(SliceTable(trace), self.between) if self.between else None
         chosen = partial(holds, condition=self.condition) if self.condition else None
         table = SliceTable(trace, chosen, window, step_name=self.step_name)

@@ -407,7 +407,7 @@ ANY_TOOL_MARKS: Final = FormatMarks(GPU_LAUNCHES, GPU_FLOWS, r"send|recv|receive
 
 # -- the declarations of several formats -------------------------------------------------------------------------------
 
-#: The declarations of which the first one counts; patterns of which any may match; texts that all count.
+#: Names of declarations: of these the first one counts; of the next, any pattern; of the last, all texts.
 _FIRST = ("primitives", "sums", "modules", "backward", "flops")
 _PATTERNS = ("steps", "memory", "times", "spans", "waits", "exchanges")
 _TEXTS = ("step_args", "asides", "shapes", "ranges")
