@@ -98,7 +98,7 @@ def _main() -> None:
     arguments = parser.parse_args()
     random = np.random.default_rng(arguments.seed)
     selection = Selection(("name",), "", "", "", keep_first=False)
-    runs = [selection.run(path, opened([path], Settings())) for path in runs_in(arguments.folder)]
+    runs = [selection.run(selection.slices(path, opened([path], Settings()))) for path in runs_in(arguments.folder)]
     wrong = 0
     for _ in range(arguments.splits):
         found = _changes(compare(*_divided(runs, random, len(runs) // 2)))

@@ -176,5 +176,6 @@ def test_properties_of_formats_are_found(path: Path, stated: dict[str, str]) -> 
 
 
 def test_the_step_of_the_clock_is_that_of_the_file() -> None:
-    run = Selection(("name",), "", "", "", keep_first=False).run("x", opened([ORT], Settings()))
+    selection = Selection(("name",), "", "", "", keep_first=False)
+    run = selection.run(selection.slices("x", opened([ORT], Settings())))
     assert run.resolution_ns == 1000

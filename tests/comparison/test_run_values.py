@@ -172,7 +172,8 @@ def test_a_path_is_where_a_key_usually_is(tmp_path: Path) -> None:
 
 def _run(path: Path, events: list[dict[str, Any]], between: str = "", step_name: str = "") -> Run:
     path.write_text(json.dumps(KINETO | {"traceEvents": events}))
-    return Selection(("name",), "", between, step_name, keep_first=False).run(path.name, opened([path], Settings()))
+    selection = Selection(("name",), "", between, step_name, keep_first=False)
+    return selection.run(selection.slices(path.name, opened([path], Settings())))
 
 
 def _marks(apart: int, length: int = 100, count: int = 6) -> list[dict[str, Any]]:

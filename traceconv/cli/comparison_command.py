@@ -4,22 +4,25 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 
 import click
 
+from traceconv import api
 from traceconv.cli.completion import complete_files
 from traceconv.cli.options import HeadedCommand, Named, Verbosity, grouped, importer_option, settings_options
 from traceconv.cli.question_commands import part_of_slices
 from traceconv.cli.results import verbosity_options
-from traceconv.cli.tables import Shown, print_sections, section_options
-from traceconv.cli.terminal import working
+from traceconv.cli.tables import PICTURE, Shown, print_sections, section_options
+from traceconv.cli.terminal import say, working
 from traceconv.comparison.comparison import MIN_CHANGE, RUNS, compare
 from traceconv.comparison.history import history
-from traceconv.comparison.runs import Selection, by_start, runs_in
+from traceconv.comparison.runs import Recorded, Selection, by_start, runs_in, usual_run
+from traceconv.comparison.side_by_side import side_by_side
 from traceconv.errors import UsageError
 from traceconv.io.folders import check_all_there
-from traceconv.io.shown import quantity
+from traceconv.io.shown import one_line, quantity
 from traceconv.recordings import Settings
 
 _SIDES = ("--before", "--after", "--before-runs", "--after-runs")
@@ -155,6 +158,19 @@ _min_change_option = click.option(
 )
 
 
+def _recorded(
+    selection: Selection,
+    skip_unknown: bool,
+    options: tuple[str, ...],
+    settings: Settings,
+    verbosity: Verbosity,
+    shown: Shown,
+    name: str,
+) -> Recorded:
+    """Read a run."""
+    return selection.slices(name, Named((name,), skip_unknown, options=options).opened(settings, verbosity, shown.path))
+
+
 @click.command("diff", cls=_DiffCommand)
 @grouped(
     "sides",
@@ -193,7 +209,7 @@ _min_change_option = click.option(
     ),
     click.option("--strict", is_flag=True, help=f"Exit with {UNDECIDED} if the runs are too few to decide."),
 )
-@section_options
+@section_options(PICTURE)
 @click.option("--skip-unknown", is_flag=True, help="Leave out files of unknown formats, and list them.")
 @importer_option
 @settings_options(memory=True)
@@ -219,21 +235,32 @@ def diff_command(
       traceconv diff --before a1.json a2.json --after b1.json b2.json
       traceconv diff --before-runs base/ --after-runs head/ --fail-above 5%
       traceconv diff before.json after.json -o diff.html
+      traceconv diff before.json after.json -o diff.pftrace
 
     A run is a file, or a folder or archive with the files of its ranks. Only several runs a side tell a change from
-    noise: the verdict is slower, faster, same or unclear, and unknown otherwise. docs/comparison.md defines them.
+    noise: the verdict is slower, faster, same or unclear, and unknown otherwise. docs/comparison.md defines them. A
+    trace as output has a run of each side, step below step.
     """
     names = [*sides.before, *sides.after]
     check_all_there(names)
     shown.check(names)
-    runs = []
+    recorded = partial(_recorded, selection, skip_unknown, options, settings, verbosity, shown)
+    is_drawn = shown.form == PICTURE
+    runs, kept = [], list[Recorded]()
     with working(f"reading {quantity(len(names), RUNS)}", verbosity.quiet, names):
         for number, name in enumerate(names):
-            recordings = Named((name,), skip_unknown, options=options).opened(settings, verbosity, shown.path)
-            runs.append(selection.run(name, recordings, renamed if number < len(sides.before) else {}))
+            found = recorded(name)
+            runs.append(selection.run(found, renamed if number < len(sides.before) else {}))
+            kept += [found] if is_drawn and len(names) == 2 else []
     before, after = runs[: len(sides.before)], runs[len(sides.before) :]
     comparison = compare(before, after, selection.by, min_change=min_change)
-    print_sections(comparison.sections, shown, verbosity, lambda tables: f"{', '.join(tables)}: --top 20")
+    tables = replace(shown, form="text", path="-") if is_drawn else shown
+    print_sections(comparison.sections, tables, verbosity, lambda tables: f"{', '.join(tables)}: --top 20")
+    if is_drawn:
+        drawn = kept or [recorded(usual_run(side).name) for side in (before, after)]
+        api.write(side_by_side(*drawn, keep_first=selection.keep_first), api.Output(shown.path, force=shown.force))
+        if not verbosity.quiet:
+            say(f"wrote {shown.path}: {' and '.join(one_line(run.name) for run in drawn)}, step below step")
     if gate.above is not None:
         if comparison.is_slower(gate.above, rows=gate.on_rows):
             ctx.exit(SLOWER)
@@ -245,7 +272,7 @@ def diff_command(
 @click.argument("runs", nargs=-1, required=True, shell_complete=complete_files)
 @_selection_options
 @_min_change_option
-@section_options
+@section_options()
 @click.option("--skip-unknown", is_flag=True, help="Leave out files of unknown formats, and list them.")
 @importer_option
 @settings_options(memory=True)
@@ -276,7 +303,7 @@ def history_command(
     shown.check(names)
     with working(f"reading {quantity(len(names), RUNS)}", verbosity.quiet, names):
         found = [
-            selection.run(name, Named((name,), skip_unknown, options=options).opened(settings, verbosity, shown.path))
+            selection.run(_recorded(selection, skip_unknown, options, settings, verbosity, shown, name))
             for name in names
         ]
     if len(runs) == 1:

@@ -137,7 +137,7 @@ def _questions(
     ),
     click.option("--stacks", metavar="LAYER", default="", help="Also print the call tree of the samples of a layer."),
 )
-@section_options
+@section_options()
 @strict_option
 @recordings_options
 @settings_options(policy=True, memory=True)

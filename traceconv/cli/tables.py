@@ -20,6 +20,8 @@ from traceconv.errors import UsageError
 from traceconv.io.output import check_target, write_output
 
 PARQUET = "parquet"
+#: A trace, beside which tables are printed as text.
+PICTURE = "pftrace"
 _ENDINGS = {
     ".html": "html",
     ".htm": "html",
@@ -27,6 +29,7 @@ _ENDINGS = {
     ".csv": "csv",
     ".json": "json",
     ".parquet": PARQUET,
+    ".pftrace": PICTURE,
     ".txt": "text",
     "": "text",
 }
@@ -59,7 +62,7 @@ class Shown:
 
     def check(self, files: Sequence[str]) -> None:
         """Raise the errors about the output that are known before the inputs are read."""
-        check_target(self.path, binary=self.form == PARQUET, force=self.force, inputs=files)
+        check_target(self.path, binary=self.form in (PARQUET, PICTURE), force=self.force, inputs=files)
 
     def put(self, rendered: str) -> None:
         """Print or write tables, whole or not at all."""
@@ -90,6 +93,8 @@ def shown_options(forms: Sequence[str], example: str, *others: Decorator[Any]) -
         if form is None:
             known = ", ".join(filter(None, endings))
             raise UsageError(f"{path}: no format has the ending {ending}", hint=f"--format, or one of {known}")
+        if form == PICTURE and path == "-":
+            raise UsageError(f"--format {PICTURE}: the trace needs a file", hint=f"-o diff.{PICTURE}")
         return Shown(form, path, force, details, top)
 
     form_help = "Output format. Default: from the ending of the output, else text."
@@ -107,22 +112,23 @@ def shown_options(forms: Sequence[str], example: str, *others: Decorator[Any]) -
     )
 
 
-#: Those of commands that print sections.
-section_options = shown_options(
-    list(RENDERERS),
-    "report.html",
-    click.option(
-        "--details",
-        is_flag=True,
-        help="Also print the columns that text output omits, such as the totals of layers.",
-    ),
-    click.option(
-        "--top",
-        type=click.IntRange(0),
-        help="Print at most this many rows of each table; 0: all. Default: 20, 100 in HTML, all in JSON and CSV, and "
-        "on a terminal what fits a screen.",
-    ),
-)
+def section_options(*others: str) -> Decorator[Any]:
+    """Return the options of commands that print sections, which may have other forms, too."""
+    return shown_options(
+        [*RENDERERS, *others],
+        "report.html",
+        click.option(
+            "--details",
+            is_flag=True,
+            help="Also print the columns that text output omits, such as the totals of layers.",
+        ),
+        click.option(
+            "--top",
+            type=click.IntRange(0),
+            help="Print at most this many rows of each table; 0: all. Default: 20, 100 in HTML, all in JSON and CSV, "
+            "and on a terminal what fits a screen.",
+        ),
+    )
 
 
 def rendered(

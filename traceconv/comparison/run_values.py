@@ -101,7 +101,7 @@ def run_values(
     Raises:
         UsageError: a key is not known.
     """
-    steps = np.empty(0, np.intp) if whole else _steps(table, keep_first=keep_first)
+    steps = np.empty(0, np.intp) if whole else compared_steps(table, keep_first=keep_first)
     values = {}
     if len(steps):
         durations = table.trace.slices.dur[steps]
@@ -142,7 +142,7 @@ def _renamed(key: Key, renamed: Mapping[str, str]) -> Key:
     return (renamed.get(key[0], renamed.get(first, first)), *others)
 
 
-def _steps(table: SliceTable, *, keep_first: bool) -> Rows:
+def compared_steps(table: SliceTable, *, keep_first: bool) -> Rows:
     """Return the outermost steps with a duration in the window, by thread and time.
 
     The first step of each thread is left out, unless it is the only one of its thread in the window.

@@ -6,6 +6,7 @@ import os
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 from traceconv import api
 from traceconv.answers.operations import check_key
@@ -23,6 +24,14 @@ from traceconv.model.trace import Trace
 from traceconv.recordings import Opened
 
 
+class Recorded(NamedTuple):
+    """The slices of a run, and the largest step of its clocks, ns."""
+
+    name: str
+    table: SliceTable
+    resolution_ns: int
+
+
 class Selection:
     """What of each run is compared, and by which keys.
 
@@ -38,13 +47,12 @@ class Selection:
         self.by, self.between, self.step_name, self.keep_first = by, between, step_name, keep_first
         self.condition = parse(where) if where else None
 
-    def run(self, name: str, recordings: Opened, renamed: Mapping[str, str] = AS_THEY_ARE) -> Run:
-        """Return the values of a run; its recordings are put on one clock first, as by `merge`.
+    def slices(self, name: str, recordings: Opened) -> Recorded:
+        """Return the slices of a run; its recordings are put on one clock first, as by `merge`.
 
         Args:
             name: its name.
             recordings: its recordings.
-            renamed: other names for first texts of keys.
 
         Raises:
             UsageError: no slice has a name that is stated as that of steps.
@@ -54,15 +62,19 @@ class Selection:
         chosen = partial(holds, condition=self.condition) if self.condition else None
         table = SliceTable(trace, chosen, window, step_name=self.step_name)
         table.check_sums()
-        resolution = max((line.resolution_ns for line in aligned.receipt), default=1)
         if self.step_name and not len(step_rows(table)):
             raise UsageError(no_steps(table), at=name)
+        return Recorded(name, table, max((line.resolution_ns for line in aligned.receipt), default=1))
+
+    def run(self, recorded: Recorded, renamed: Mapping[str, str] = AS_THEY_ARE) -> Run:
+        """Return the values of a run; `renamed` has other names for first texts of keys."""
+        name, table, resolution = recorded
         values_of = partial(run_values, table, self.by, keep_first=self.keep_first, renamed=renamed)
         values = values_of()
         whole = values_of(whole=True) if "steps" in values else values
         absent = absent_args(table, self.condition) if self.condition else ()
         notes = tuple(f"--where: no slice of {one_line(name)} has {arg}" for arg in absent)
-        return Run(name, values, resolution, environment(trace), _wall_clock(trace), whole, notes)
+        return Run(name, values, resolution, environment(table.trace), _wall_clock(table.trace), whole, notes)
 
 
 def _wall_clock(trace: Trace) -> tuple[int, int] | None:
@@ -91,3 +103,9 @@ def by_start(runs: Sequence[Run]) -> list[Run]:
     if len(starts) < len(runs):
         return list(runs)
     return [run for _, _, run in sorted(zip(starts, range(len(runs)), runs, strict=True), key=lambda place: place[:2])]
+
+
+def usual_run(runs: Sequence[Run]) -> Run:
+    """Return the run whose value of the first table is the median, the lower one of the two in the middle."""
+    first = [next(iter(run.values.values())).median if run.values else 0 for run in runs]
+    return runs[sorted(range(len(runs)), key=first.__getitem__)[(len(runs) - 1) // 2]]

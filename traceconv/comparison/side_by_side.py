@@ -1,0 +1,177 @@
+"""Draw a run of each side of a comparison on one axis, step below step, with the differences of the steps."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+
+from traceconv.answers.slice_tables import Rows, SliceTable
+from traceconv.answers.step_parts import DISJOINT, step_parts
+from traceconv.comparison.run_values import compared_steps
+from traceconv.comparison.runs import Recorded
+from traceconv.io.shown import one_line, quantity
+from traceconv.model.args import with_more_args
+from traceconv.model.builder import Builder
+from traceconv.model.clocks import ClockDomain, Run, Zero
+from traceconv.model.columns import I64
+from traceconv.model.diagnostics import SLICES
+from traceconv.model.layout import lay_out, validate
+from traceconv.model.source_info import SourceInfo
+from traceconv.model.trace import Trace
+from traceconv.model.trace_inputs import concatenate_traces
+from traceconv.model.track_table import NO_TRACK
+
+#: The axis of the picture: no clock, since steps of both sides begin together.
+_AXIS = ClockDomain("steps of both sides", Zero.UNKNOWN, Run.NONE)
+_HELP = "after - before, of the step of each side that begins here"
+_SIDES = ("before: ", "after: ")
+
+
+@dataclass(frozen=True)
+class _Drawn:
+    """A run that stands for its side.
+
+    Attributes:
+        name: its name.
+        table: its slices.
+        steps: the compared steps of the thread that has the most, by time.
+    """
+
+    name: str
+    table: SliceTable
+    steps: Rows
+
+    @property
+    def starts(self) -> I64:
+        """The times from which slices belong to each step, ns: its start; without steps, that of the run."""
+        starts: I64 = self.table.trace.slices.ts[self.steps]
+        return starts if len(starts) else np.array([self.table.start], np.int64)
+
+    @property
+    def durations(self) -> I64:
+        """The durations of the steps, ns; without steps, that of the run."""
+        durations: I64 = self.table.trace.slices.dur[self.steps]
+        span = self.table.trace.span() or (0, 0)
+        return durations if len(durations) else np.array([span[1] - span[0]], np.int64)
+
+
+def _drawn(recorded: Recorded, keep_first: bool) -> _Drawn:
+    table = recorded.table
+    steps = compared_steps(table, keep_first=keep_first)
+    track = table.row_of_track[table.trace.slices.track[steps]]
+    threads, count = np.unique(track, return_counts=True)
+    chosen = steps[track == threads[np.argmax(count)]] if len(threads) else steps
+    return _Drawn(recorded.name, table, chosen[np.argsort(table.trace.slices.ts[chosen], kind="stable")])
+
+
+def side_by_side(before: Recorded, after: Recorded, *, keep_first: bool) -> Trace:
+    """Return the trace of two runs: step n of both begins at one time, and a process has the differences.
+
+    What begins in a step, or after it, moves with it. So a slice that reaches into the next step is longer by the gap
+    that the picture has between them; its arg `gap_ns` has that. If one run has no steps, whole runs begin together.
+
+    Args:
+        before, after: the runs.
+        keep_first: whether the first step of each thread counts, as in `run_values`.
+    """
+    sides = [_drawn(recorded, keep_first) for recorded in (before, after)]
+    if not all(len(side.steps) for side in sides):
+        sides = [replace(side, steps=np.empty(0, np.int64)) for side in sides]
+    starts = [side.starts for side in sides]
+    count = min(map(len, starts))
+    first = max(int(times[0]) - side.table.start for times, side in zip(starts, sides, strict=True))
+    places = first + np.append(0, np.cumsum(np.maximum(*(np.diff(times[:count]) for times in starts))))
+    moved = [
+        _moved(sides[0], places, _SIDES[0], 0),
+        _moved(sides[1], places, _SIDES[1], len(before.table.trace.sources)),
+    ]
+    trace = concatenate_traces([*moved, _differences(sides, places, sum(len(trace.sources) for trace in moved))])
+    trace = trace.with_tables(clocks=[_AXIS])
+    validate(trace)
+    return trace
+
+
+def _moved(side: _Drawn, places: I64, prefix: str, inputs_before: int) -> Trace:
+    """Return the trace of a side on the axis, its tracks named by the side."""
+    trace, slices, starts = side.table.trace, side.table.trace.slices, side.starts[: len(places)]
+    shifts = places - starts
+
+    def shift(ts: I64, edge: Literal["left", "right"]) -> I64:
+        found: I64 = shifts[np.maximum(np.searchsorted(starts, ts, edge) - 1, 0)]
+        return found
+
+    tables = {name: replace(table, ts=table.ts + shift(table.ts, "right")) for name, table in trace.timed_tables()}
+    gap = np.maximum(shift(slices.ts + slices.dur, "left") - shift(slices.ts, "right"), 0)
+    tables["slices"] = replace(tables["slices"], dur=slices.dur + gap)
+    tracks = trace.tracks.replaced(
+        clock=np.zeros(len(trace.tracks), np.int32), source=trace.tracks.column("source") + inputs_before
+    )
+    for number in np.flatnonzero(trace.tracks.column("parent") == NO_TRACK).tolist():
+        tracks.put(number, replace(tracks[number], name=f"{prefix}{tracks[number].name}", rank=None))
+    for number, track in trace.tracks.special():
+        carries = tuple(
+            (table, source + inputs_before, since + int(shift(np.array([since]), "right")[0]))
+            for table, source, since in track.carries
+        )
+        tracks.put(number, replace(tracks[number], carries=carries))
+    sources = [source.copy() for source in trace.sources]
+    longer = np.flatnonzero(gap)
+    if len(longer):
+        reach = quantity(len(longer), SLICES)
+        sources[0].notes.append(f"longer by gaps between steps, which the arg gap_ns has: {reach}")
+    trace = trace.with_tables(**tables, sources=sources, tracks=tracks)
+    return with_more_args(trace, longer.tolist(), ({"gap_ns": ns} for ns in gap[longer].tolist()))
+
+
+def _differences(sides: Sequence[_Drawn], places: I64, number: int) -> Trace:
+    """Return the trace of the differences: a slice for each step, and counters of it and of its parts."""
+    builder = Builder(SourceInfo("differences", "diff", unit="step"), _AXIS)
+    process = builder.tracks.process("difference", description=f"{_HELP}: " + " and ".join(side.name for side in sides))
+    track = builder.tracks.thread(process, None, "steps")
+    before, after = (side.durations[: len(places)].tolist() for side in sides)
+    names = [[one_line(_name(side, at)) for at in range(len(places))] for side in sides]
+    for at, (ts, *times) in enumerate(zip(places.tolist(), before, after, strict=True)):
+        change = times[1] - times[0]
+        args = {"before": names[0][at], "after": names[1][at], "before_ns": times[0], "after_ns": times[1]}
+        word = "longer" if change > 0 else "shorter" if change else "as long"
+        builder.slice(track, ts, max(times), word, args=args | {"difference_ns": change}, at=at)
+    of_parts = [_parts(side, len(places)) for side in sides]
+    counters = {"step": (before, after)} | {
+        name: tuple(parts.get(name, [0] * len(places)) for parts in of_parts)
+        for name in dict.fromkeys(name for parts in of_parts for name in parts)
+    }
+    for name, (old, new) in counters.items():
+        if name == "step" or any(old) or any(new):
+            counter = builder.tracks.counter(f"{name}: after - before", process, unit="ns", description=_HELP)
+            for at, ts in enumerate(places.tolist()):
+                builder.counter(counter, ts, new[at] - old[at], at)
+    builder.balance.read = builder.balance.written = len(places) * (1 + len(counters))
+    trace = lay_out(builder.finish())
+    return trace.with_tables(tracks=trace.tracks.replaced(source=np.full(len(trace.tracks), number, np.int32)))
+
+
+def _name(side: _Drawn, at: int) -> str:
+    return side.table.trace.strings[side.table.trace.slices.name[side.steps[at]]] if len(side.steps) else side.name
+
+
+def _parts(side: _Drawn, count: int) -> Mapping[str, list[int]]:
+    """Return the time of each part in each of the first steps, by its name; of several devices, with their number."""
+    if not len(side.steps):
+        return {}
+    table, slices = side.table, side.table.trace.slices
+    section = step_parts(table.choosing(None))
+    start, track, device = map(section.place, ("start_ns", "track", "device"))
+    thread = table.title(int(table.row_of_track[slices.track[side.steps[0]]]))
+    at_step = {int(ts) - table.start: at for at, ts in enumerate(side.starts[:count])}
+    rows = [row for row in section.rows if row[start] in at_step and row[track] == thread]
+    devices = list(dict.fromkeys(row[device] for row in rows))
+    parts: dict[str, list[int]] = {}
+    for row in rows:
+        number = f", device {1 + devices.index(row[device])}" if len(devices) > 1 else ""
+        for column in map(section.place, DISJOINT):
+            name = f"{section.columns[column].title}{number}"
+            parts.setdefault(name, [0] * count)[at_step[int(row[start] or 0)]] = int(row[column] or 0)
+    return parts
