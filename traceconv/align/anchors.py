@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from traceconv.align.constraints import Anchor, EventPoint, Point
-from traceconv.align.domains import ClockWarning, Key, is_definition, main_clock, spans
+from traceconv.align.domains import ClockWarning, Key, is_definition, main_clock
 from traceconv.align.geometry import line_through
 from traceconv.errors import InconsistentClocks, UsageError
 from traceconv.io.shown import listed
@@ -224,7 +224,7 @@ def _less_sure_away(relation: Relation, instant: Instant, traces: Sequence[Trace
 
 def _span(traces: Sequence[Trace], key: Key, ts: int) -> tuple[int, int]:
     """Return the first and the last time of events on a clock, ns; the given time if there are none."""
-    return spans(traces[key[0]]).get(key[1], (ts, ts))
+    return traces[key[0]].spans.get(key[1], (ts, ts))
 
 
 def _maps_of(group: Sequence[Instant], traces: Sequence[Trace], max_drift: float) -> tuple[ClockMap, ClockMap]:

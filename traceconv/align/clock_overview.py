@@ -9,7 +9,7 @@ from shlex import quote
 from typing import TYPE_CHECKING
 
 from traceconv.align.constraints import NO_CONSTRAINTS, Constraints
-from traceconv.align.domains import Key, spans, timed_clocks, zone_advice
+from traceconv.align.domains import Key, timed_clocks, zone_advice
 from traceconv.align.inputs import ClockInput, HostsApart, Inputs, gathered
 from traceconv.align.placement import one_machine_advice
 from traceconv.align.statements import moved_by_user
@@ -105,7 +105,7 @@ def survey(traces: Sequence[Trace], constraints: Constraints = NO_CONSTRAINTS) -
         for number, domain in enumerate(trace.clocks)
         if (index, number) in used or domain.run is not Run.TOTALS
     ]
-    timed = ((index, timed_clocks(trace, spans(trace))[:1]) for index, trace in enumerate(inputs.traces))
+    timed = ((index, timed_clocks(trace, trace.spans)[:1]) for index, trace in enumerate(inputs.traces))
     sides = [used[index, number] for index, first in timed for number in first]
     anchored = any(trace.sources[0].marks.reads_clocks for trace in traces)
     pairs, many = [], len(sides) > _MOST_PAIRED

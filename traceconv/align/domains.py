@@ -31,7 +31,7 @@ from traceconv.model.clocks import (
     Zero,
     looks_like_unix_time,
 )
-from traceconv.model.columns import I32, I64, chunks, occurring
+from traceconv.model.columns import I32, I64
 from traceconv.model.numbers import format_time
 from traceconv.model.trace import Trace
 
@@ -89,22 +89,6 @@ def on_trace_time(ts: I64, clocks: I64, maps: Mapping[int, ClockMap]) -> I64:
         is_on_clock = clocks == int(clock)
         mapped[is_on_clock] = clock_map.apply(ts[is_on_clock])
     return mapped
-
-
-def spans(trace: Trace) -> dict[int, tuple[int, int]]:
-    """Return the first start and the last end (ns) on each clock that has events, by the number of the clock."""
-    clock_of_track = clocks_of_tracks(trace)
-    spans_of_clocks: dict[int, tuple[int, int]] = {}
-    for name, table in trace.timed_tables():
-        for rows in chunks(len(table.ts)):
-            clocks, starts = clock_of_track[table.track[rows]], table.ts[rows]
-            ends = starts + table.dur[rows] if name == "slices" else starts
-            for clock in occurring(clocks):
-                here = clocks == clock
-                first, last = int(np.min(starts[here])), int(np.max(ends[here]))
-                before = spans_of_clocks.get(clock, (first, last))
-                spans_of_clocks[clock] = min(first, before[0]), max(last, before[1])
-    return dict(sorted(spans_of_clocks.items()))
 
 
 def zone_advice(trace: Trace, domain: ClockDomain) -> str | None:
@@ -165,7 +149,7 @@ def main_clock(trace: Trace, option: str) -> int:
         UsageError: the input has no clock with times, or several.
     """
     name = trace.sources[0].name
-    chosen = timed_clocks(trace, spans(trace)) or timed_clocks(trace, range(len(trace.clocks)))
+    chosen = timed_clocks(trace, trace.spans) or timed_clocks(trace, range(len(trace.clocks)))
     if len(chosen) == 1:
         return chosen[0]
     if not chosen:

@@ -15,7 +15,6 @@ import numpy as np
 
 from traceconv.align.activity import align_bins, align_samples, set_clock
 from traceconv.align.constraints import NameMap
-from traceconv.align.domains import spans
 from traceconv.align.duplicates import same_recording
 from traceconv.align.estimate import (
     Bins,
@@ -142,7 +141,7 @@ def by_equality(a: ClockInput, b: ClockInput, known: ClockMap | None) -> PairEst
         matches, within = sum(len(table.ts) for _, table in a.trace.timed_tables()), 0
         reason = f"all {matches} events are equal, to the ns"
     else:
-        if not form.timed or any(len(spans(side.trace)) > 1 for side in (a, b)):
+        if not form.timed or any(len(side.trace.spans) > 1 for side in (a, b)):
             return None
         matches, within = len(form.marks(a.trace) & form.marks(b.trace)), MARK_NS
         reason = f"both are forms of one recording: {matches} events are equal, to the microsecond"

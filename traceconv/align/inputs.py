@@ -23,7 +23,6 @@ from traceconv.align.domains import (
     ends_of,
     machines_of,
     rows_on,
-    spans,
     with_clocks_of_boots,
     with_one_name,
     with_own_domains,
@@ -165,10 +164,10 @@ class ClockInput:
         is_known = self.trace.sources[0].real_ids and None not in numbers
         return frozenset(pid for pid in numbers if is_known and pid is not None)
 
-    @cached_property
+    @property
     def span(self) -> tuple[int, int]:
         """The first and the last time on this clock, ns."""
-        return spans(self.trace)[self.clock]
+        return self.trace.spans[self.clock]
 
     def times(self) -> I64:
         """Return all times on this clock, with the ends of slices, ns."""
@@ -308,7 +307,7 @@ def gathered(traces: Sequence[Trace], constraints: Constraints = NO_CONSTRAINTS)
             index, number, trace, walls[index], corrections.get(index, {}).get(number, ClockMap()), moved.get(index)
         )
         for index, trace in enumerate(with_lines)
-        for number in spans(trace)
+        for number in trace.spans
     ]
     beside = {REALTIME.owned_by(host): REALTIME.owned_by(first) for host, first in graph.join_hosts().items()}
     target = _trace_time(clocks, graph)

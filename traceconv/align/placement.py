@@ -14,7 +14,7 @@ from shlex import quote
 from msgspec import Struct
 
 from traceconv.align.constraints import ClockConstraint, ClockKind, Constraints
-from traceconv.align.domains import UNNAMED, Key, against_clock, spans, zone_advice
+from traceconv.align.domains import UNNAMED, Key, against_clock, zone_advice
 from traceconv.align.inputs import ClockInput, Inputs, Maps, Placed, Policy, is_related
 from traceconv.errors import InconsistentClocks, UnrelatedClocks, UsageError
 from traceconv.io.shown import listed, quoted
@@ -311,8 +311,7 @@ def _of_one_process(
 def _placed(traces: Sequence[Trace], maps: Sequence[Mapping[int, ClockMap]]) -> Iterator[_OnTraceTime]:
     for index, (trace, maps_of) in enumerate(zip(traces, maps, strict=True)):
         timed = [number for number in maps_of if trace.clocks[number].run is not Run.TOTALS]
-        spanned = spans(trace)
-        ends = [maps_of[number].at(end) for number in timed for end in spanned[number]]
+        ends = [maps_of[number].at(end) for number in timed for end in trace.spans[number]]
         if ends:
             locals_ = [local for number in timed if (local := local_time_of(trace, number))]
             bound = max(maps_of[number].bound_ns or 0 for number in timed)

@@ -20,7 +20,6 @@ import numpy as np
 from traceconv import __version__
 from traceconv.align import Alignment, ReceiptLine
 from traceconv.align.checks import Causality
-from traceconv.align.domains import spans
 from traceconv.align.estimate import Array, Estimate, Method, PairEstimate
 from traceconv.align.geometry import F64
 from traceconv.align.inputs import ClockInput
@@ -130,7 +129,7 @@ def _input(
     target: ClockDomain | None = None,
 ) -> Json:
     source = trace.sources[0]
-    clocks = [_clock(ClockInput(index, clock, trace), placed.get(clock), pairs, target) for clock in spans(trace)]
+    clocks = [_clock(ClockInput(index, clock, trace), placed.get(clock), pairs, target) for clock in trace.spans]
     return {
         "file": source.name,
         "format": source.format,

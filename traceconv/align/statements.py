@@ -32,7 +32,6 @@ from traceconv.align.domains import (
     ends_of,
     is_definition,
     main_clock,
-    spans,
 )
 from traceconv.align.geometry import line_through
 from traceconv.errors import InconsistentClocks, UsageError
@@ -203,7 +202,7 @@ def _with_clock(
         clocks = [order if clock == domain else clock for clock in trace.clocks]
         kept = [snap for snap in trace.snapshots if domain not in (snap.clock, snap.other)]
         return trace.with_tables(clocks=clocks, snapshots=kept)
-    span, base = spans(trace).get(number), base_of(trace, domain)
+    span, base = trace.spans.get(number), base_of(trace, domain)
     _refuse_clock(against_clock(trace, domain, span, constraint), name, constraint)
     if constraint.kind is ClockKind.REALTIME and (domain.is_wall_clock or base is not None):
         return trace if base is None else _with_word_for_size(trace, base)
@@ -299,7 +298,7 @@ def _corrections(
         at = [ts for instant in instants for key, ts in instant.sides if key in same]
         read = [snap for trace in traces for snap in trace.snapshots if snap.clock in same.values()]
         at += [snap.ts for snap in read if not is_definition(snap)]
-        at += [spans(traces[index]).get(number, (0, 0))[0]]
+        at += [traces[index].spans.get(number, (0, 0))[0]]
         clock_map = ClockMap(0, 0, (Step("--drift", Provenance.USER),), Verdict.ASSUMED, drift, at[0])
         for input, clock in same:
             if corrections.setdefault(input, {}).setdefault(clock, clock_map).drift != drift:
@@ -411,7 +410,7 @@ def warnings_of_set_clocks(
         graph = graph_of(clocks, traces, [edge for edge in relations if (edge.clock, edge.other) != clocks])
         reached = {domain for clock in clocks if not clock.is_wall_clock for domain in graph.maps_to(clock)}
         for index, trace in enumerate(traces):
-            for number in spans(trace):
+            for number in trace.spans:
                 if trace.clocks[number] in reached and not trace.clocks[number].is_wall_clock:
                     yield (index, number), text
 
@@ -485,4 +484,4 @@ def _line(group: Sequence[_Reading], ends: Sequence[int]) -> ClockMap | None:
 def _ends(trace: Trace, clock: ClockDomain) -> list[int]:
     """Return the first and the last time of events on a clock, whatever its resolution; empty without events."""
     same = [number for number, domain in enumerate(trace.clocks) if domain == clock or domain.same_timebase(clock)]
-    return [end for number, span in spans(trace).items() if number in same for end in span]
+    return [end for number, span in trace.spans.items() if number in same for end in span]

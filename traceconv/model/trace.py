@@ -12,6 +12,7 @@ import mmap
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
 from importlib import import_module
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NewType, Self, TypeVar
@@ -24,7 +25,7 @@ from traceconv.io.shown import Counted, quantity
 from traceconv.io.spill import forget
 from traceconv.model.args import Args
 from traceconv.model.clocks import ClockDomain, ClockSnapshot
-from traceconv.model.columns import F64, I32, I64, chunks
+from traceconv.model.columns import F64, I32, I64, chunks, occurring
 from traceconv.model.diagnostics import (
     COUNTER_VALUES,
     FLOWS,
@@ -432,6 +433,21 @@ class Trace:
                 lasts.append(int(np.max(ts + table.dur[rows] if name == "slices" else ts)))
                 self.forget()
         return (min(firsts), max(lasts)) if firsts else None
+
+    @cached_property
+    def spans(self) -> dict[int, tuple[int, int]]:
+        """The first start and the last end (ns) on each clock that has events, by the number of the clock."""
+        clock_of_track, found = self.tracks.column("clock"), dict[int, tuple[int, int]]()
+        for name, table in self.timed_tables():
+            for rows in chunks(len(table.ts)):
+                clocks, starts = clock_of_track[table.track[rows]], table.ts[rows]
+                ends = starts + table.dur[rows] if name == "slices" else starts
+                for clock in occurring(clocks):
+                    here = clocks == clock
+                    first, last = int(np.min(starts[here])), int(np.max(ends[here]))
+                    before = found.get(clock, (first, last))
+                    found[clock] = min(first, before[0]), max(last, before[1])
+        return dict(sorted(found.items()))
 
     def extents(self, tables: Sequence[str] = TIMED) -> tuple[I64, I64]:
         """Return the first and the last time (ns) of the events in the given tables, by track; without any, reversed.
