@@ -509,11 +509,12 @@ def _of_one_run(a: Events, b: Events, estimate: Estimate) -> Estimate:
     if any(_surely(*pair) for pair in shown):
         return estimate
     two = count >= _LEAST_CHANGES and same < _CHANCE_TOGETHER
-    compared = f"{count} durations of both files are correlated to {max(same, 0):.0%}"
     doubt = (
-        f", but durations are not correlated: these look like two runs ({compared})"
+        ", but durations are not correlated: these look like two runs "
+        f"({count} durations of both files are correlated to {max(same, 0):.0%})"
         if two
-        else f"; but they may be of two runs with the same work at the same times ({compared})"
+        else "; but two runs with the same work at the same times could match as well; "
+        f"durations do not tell ({count} compared)"
     )
     return replace(estimate, verdict=Verdict.UNVERIFIED, reason=estimate.reason + doubt)
 
