@@ -244,6 +244,13 @@ def test_standard_input(data: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
     assert not source.is_same_file("-")
 
 
+def test_a_file_with_the_name_of_standard_input(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "<stdin>").write_bytes(DATA)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "stdin", _Stdin(DATA))
+    assert [Source(path).argument for path in ("-", "<stdin>")] == ["-", "<stdin>"]
+
+
 def test_a_pipe_can_be_read_twice(tmp_path: Path) -> None:
     path = tmp_path / "pipe"
     os.mkfifo(path)

@@ -33,8 +33,7 @@ from traceconv.errors import (
     UnrecognizedFormat,
     UsageError,
 )
-from traceconv.families.identification import Certainty
-from traceconv.families.importer import Importer, Match
+from traceconv.families.importer import Certainty, Importer, Match
 from traceconv.families.outputs import writers
 from traceconv.families.registry import answer_of, configure, formats_called, identify, importer_class
 from traceconv.io import progress
@@ -207,7 +206,7 @@ def _read_one(source: Source, importer: Importer, name: str, memory: Memory, row
         layer=importer.layer,
         marks=importer.marks,
         form=importer.form(source.head()),
-        path="-" if source.display == "<stdin>" else source.display,
+        path=source.argument,
     )
     try:
         return _read_by(importer, source, info, memory, rows)

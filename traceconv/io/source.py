@@ -103,6 +103,7 @@ class Source:
 
     Attributes:
         display: the input as the user named it, for messages.
+        argument: the input as a command takes it: "-" for standard input.
         damage: the damage of a compressed file whose start could be unpacked, such as a missing end; set by reading, ""
             if there is none.
         recoded: whether the file is UTF-16, and converted to UTF-8; set by opening.
@@ -124,6 +125,7 @@ class Source:
         self.limits: Limits = limits if whole is None else whole.limits
         self.long_lines: dict[int, None] = {}
         self.display = str(getattr(path, "display", "")) or os.fspath(path)
+        self.argument: str = self.display if whole is None else whole.argument
         self._spooled: IO[bytes] | None = None
         # the unpacked file is removed with its `Member`
         self._given, self._archive = path, getattr(path, "archive", None)
