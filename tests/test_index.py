@@ -25,8 +25,8 @@ from tests.together import together
 from traceconv import families
 from traceconv.errors import AmbiguousFormat, UnrecognizedFormat
 from traceconv.families import index
-from traceconv.families.identification import Certainty, searched
-from traceconv.families.importer import Importer, Match
+from traceconv.families.identification import searched
+from traceconv.families.importer import Certainty, Importer, Match
 from traceconv.families.index import FORMATS
 from traceconv.families.registry import identify
 from traceconv.io.source import Head, Source
@@ -36,7 +36,7 @@ INDEX = '''"""The index of formats: where each importer is, and what its inputs 
 It repeats what the importers declare, and is written by `pytest tests/test_index.py --update-golden`.
 """
 
-from traceconv.families.identification import FIELD_1, Certainty, Signature
+from traceconv.families.importer import FIELD_1, Certainty, Signature
 
 FORMATS = {{
 {}

@@ -17,8 +17,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from traceconv.errors import ImporterFailed, TraceconvError
-from traceconv.families.identification import Certainty
-from traceconv.families.importer import Importer, Match
+from traceconv.families.importer import Certainty, Importer, Match
 from traceconv.families.registry import option_help, option_texts
 from traceconv.io.shown import Counted
 from traceconv.io.source import Head, Source

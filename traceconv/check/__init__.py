@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, BinaryIO, cast
 
 from traceconv.check.findings import CheckReport, Problem, data_loss, extend_report, refusal
 from traceconv.errors import InputError
-from traceconv.families.identification import FIELD_1
+from traceconv.families.importer import FIELD_1
 from traceconv.io.limits import DEFAULT_LIMITS, Limits
 from traceconv.io.source import Source
 from traceconv.model.diagnostics import Diagnostics

@@ -36,8 +36,7 @@ from traceconv.families.chrome import document
 from traceconv.families.chrome.event import ABSENT, Event, members_of, text_of
 from traceconv.families.chrome.events import EMPTY_EVENT, ChromeEvents, args_of
 from traceconv.families.chrome.json_reader import ChromeReader
-from traceconv.families.identification import Signature
-from traceconv.families.importer import Importer, Match
+from traceconv.families.importer import Importer, Match, Signature
 from traceconv.io.source import Head, Source
 from traceconv.io.spill import forget
 from traceconv.model.args import join_args

@@ -33,8 +33,7 @@ from typing import Any
 
 from traceconv.families.common.text_lines import NO_TIMELINE, fields_of, text_of_line
 from traceconv.families.furiosa import EXECUTION, IDS, INDICES, WRAPPED, Span, Spans, Tracks, unwrapped, whole_number
-from traceconv.families.identification import Signature
-from traceconv.families.importer import Importer, Match, option
+from traceconv.families.importer import Importer, Match, Signature, option
 from traceconv.io.shown import Counted
 from traceconv.io.source import Head, Source
 from traceconv.model.args import as_bytes

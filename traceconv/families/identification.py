@@ -1,50 +1,12 @@
-"""Tell formats apart: the signatures of inputs, other names of formats, and files that no importer reads."""
+"""Tell formats apart: the text that signatures search, other names of formats, and files that no importer reads."""
 
 from __future__ import annotations
 
-import enum
 import re
 from typing import NamedTuple
 
 from traceconv.families.common.ansi import plain
 from traceconv.io.source import Head
-
-
-class Certainty(enum.IntEnum):
-    """The certainty of an importer that an input is of its format."""
-
-    NO = 0
-    FALLBACK = 1
-    MAYBE = 2
-    YES = 3
-
-
-class Signature(NamedTuple):
-    """What every input of a format contains in its head, so that others are excluded before its importer is loaded.
-
-    The names of the tables of a database and the last bytes of JSON count as part of the head.
-
-    Attributes:
-        words: texts in lower case. An input contains one of those between ` | `, such as "nodes & func_name | op #":
-            all that ` & ` connects.
-        pattern: or it contains a match of this pattern, which is slower to search.
-        most: the highest certainty of the importer. It is not asked if another one is more certain.
-    """
-
-    words: str = ""
-    pattern: bytes = b""
-    most: Certainty = Certainty.YES
-
-    def fits(self, text: bytes) -> bool:
-        """Return whether an input may be of this format, by the text of its head (see `searched`)."""
-        choices = self.words.split(" | ") if self.words else []
-        has_words = any(all(word.encode() in text for word in words.split(" & ")) for words in choices)
-        return has_words or bool(self.pattern and re.search(self.pattern, text))
-
-
-#: The first byte of a protobuf whose first field is 1 and has a length, unless it is white space before JSON. Perfetto
-#: decides so, too: a text is JSON if it begins with a brace, or a bracket and a brace, and a quote between white space.
-FIELD_1 = rb"\A\n(?!\s*(?:\{\s*[\"}]|\[\s*[{\]]))"
 
 #: Other names of formats, besides their names and the part before the hyphen; the usual format comes first.
 ALIASES: dict[str, tuple[str, ...]] = {

@@ -1,12 +1,13 @@
-"""The interface of importers: what they state about their format, and their answer to the head of an input."""
+"""The interface of importers: what they state about their format, its signature, and their answer to a head."""
 
 from __future__ import annotations
 
+import enum
+import re
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, ClassVar, TypeVar
+from typing import TYPE_CHECKING, ClassVar, NamedTuple, TypeVar
 
-from traceconv.families.identification import Certainty, Signature
 from traceconv.io.source import Head, Source
 from traceconv.model.clocks import ClockDomain
 from traceconv.model.marks import NO_MARKS, FormatMarks
@@ -15,6 +16,43 @@ if TYPE_CHECKING:
     from traceconv.model.builder import Builder
     from traceconv.model.diagnostics import Code
     from traceconv.model.source_info import Form, Layer
+
+
+#: The first byte of a protobuf whose first field is 1 and has a length, unless it is white space before JSON. Perfetto
+#: decides so, too: a text is JSON if it begins with a brace, or a bracket and a brace, and a quote between white space.
+FIELD_1 = rb"\A\n(?!\s*(?:\{\s*[\"}]|\[\s*[{\]]))"
+
+
+class Certainty(enum.IntEnum):
+    """The certainty of an importer that an input is of its format."""
+
+    NO = 0
+    FALLBACK = 1
+    MAYBE = 2
+    YES = 3
+
+
+class Signature(NamedTuple):
+    """What every input of a format contains in its head, so that others are excluded before its importer is loaded.
+
+    The names of the tables of a database and the last bytes of JSON count as part of the head.
+
+    Attributes:
+        words: texts in lower case. An input contains one of those between ` | `, such as "nodes & func_name | op #":
+            all that ` & ` connects.
+        pattern: or it contains a match of this pattern, which is slower to search.
+        most: the highest certainty of the importer. It is not asked if another one is more certain.
+    """
+
+    words: str = ""
+    pattern: bytes = b""
+    most: Certainty = Certainty.YES
+
+    def fits(self, text: bytes) -> bool:
+        """Return whether an input may be of this format, by the text of its head (see `searched`)."""
+        choices = self.words.split(" | ") if self.words else []
+        has_words = any(all(word.encode() in text for word in words.split(" & ")) for words in choices)
+        return has_words or bool(self.pattern and re.search(self.pattern, text))
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 It repeats what the importers declare, and is written by `pytest tests/test_index.py --update-golden`.
 """
 
-from traceconv.families.identification import FIELD_1, Certainty, Signature
+from traceconv.families.importer import FIELD_1, Certainty, Signature
 
 FORMATS = {
     "chrome-trace": (

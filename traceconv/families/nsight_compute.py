@@ -38,8 +38,7 @@ from traceconv.families.common.text_lines import (
     number_of,
     text_of_line,
 )
-from traceconv.families.identification import Signature
-from traceconv.families.importer import Importer, Match
+from traceconv.families.importer import Importer, Match, Signature
 from traceconv.io.shown import Counted
 from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder

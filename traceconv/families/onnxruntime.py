@@ -36,8 +36,7 @@ from traceconv.families.chrome.event import Event, text_of
 from traceconv.families.chrome.events import EMPTY_EVENT, ChromeEvents, args_of
 from traceconv.families.chrome.json_reader import ChromeReader
 from traceconv.families.common.local_time import local_time, refuse_zone, seconds_since_1970, zone_of, zone_option
-from traceconv.families.identification import Signature
-from traceconv.families.importer import Importer, Match, option
+from traceconv.families.importer import Importer, Match, Signature, option
 from traceconv.io.source import Head, Source
 from traceconv.model.args import join_args
 from traceconv.model.builder import Builder

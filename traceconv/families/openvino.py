@@ -42,8 +42,7 @@ import msgspec
 from traceconv.families.common.ansi import plain
 from traceconv.families.common.json_document import JsonDocument, is_array
 from traceconv.families.common.text_lines import TextLines
-from traceconv.families.identification import Signature
-from traceconv.families.importer import Importer, Match
+from traceconv.families.importer import Importer, Match, Signature
 from traceconv.io.shown import Counted
 from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder

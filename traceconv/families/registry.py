@@ -19,8 +19,8 @@ from itertools import groupby
 from typing import Any
 
 from traceconv.errors import AmbiguousFormat, InputError, UnrecognizedFormat, UsageError
-from traceconv.families.identification import ALIASES, Certainty, closed, may_end_with_metadata, searched
-from traceconv.families.importer import Importer, Match
+from traceconv.families.identification import ALIASES, closed, may_end_with_metadata, searched
+from traceconv.families.importer import Certainty, Importer, Match
 from traceconv.families.index import FORMATS
 from traceconv.families.plugins import plugins
 from traceconv.io import sqlite

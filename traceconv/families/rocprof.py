@@ -43,8 +43,7 @@ from traceconv.families.chrome.json_reader import ChromeReader
 from traceconv.families.common import cupti as _cupti
 from traceconv.families.common.collective_kernels import declare_kernels
 from traceconv.families.common.text_lines import csv_rows
-from traceconv.families.identification import Signature
-from traceconv.families.importer import Importer, Match
+from traceconv.families.importer import Importer, Match, Signature
 from traceconv.families.rocprof_sdk import BAD_ROW, Tracks, read_sdk
 from traceconv.io.shown import Counted
 from traceconv.io.source import Head, Source

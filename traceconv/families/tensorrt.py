@@ -32,8 +32,7 @@ import msgspec
 
 from traceconv.families.chrome.event import Hopeless, Incomplete, repair_value
 from traceconv.families.common.json_document import JsonDocument, is_array
-from traceconv.families.identification import Signature
-from traceconv.families.importer import Importer, Match
+from traceconv.families.importer import Importer, Match, Signature
 from traceconv.io.shown import Counted
 from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder

@@ -37,8 +37,7 @@ from traceconv.errors import UsageError
 from traceconv.families.chrome.event import event_of
 from traceconv.families.chrome.events import EMPTY_EVENT, ChromeEvents
 from traceconv.families.chrome.json_reader import ChromeReader
-from traceconv.families.identification import Certainty, Signature
-from traceconv.families.importer import Importer, Match, option
+from traceconv.families.importer import Certainty, Importer, Match, Signature, option
 from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import REALTIME, ClockDomain, ClockSnapshot, Run, Zero, looks_like_unix_time

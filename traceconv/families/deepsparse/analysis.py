@@ -25,8 +25,7 @@ import msgspec
 from traceconv.families.common.json_document import JsonDocument, is_array
 from traceconv.families.common.text_lines import TextLines, csv_rows
 from traceconv.families.deepsparse.log import BANNER, NO_CLOCK, LogReader, plain, records
-from traceconv.families.identification import Signature
-from traceconv.families.importer import Importer, Match
+from traceconv.families.importer import Importer, Match, Signature
 from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import ClockDomain, Run, Zero

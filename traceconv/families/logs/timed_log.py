@@ -32,8 +32,7 @@ import msgspec
 from traceconv.errors import UsageError
 from traceconv.families.common.ansi import plain
 from traceconv.families.common.local_time import date_option, local_time, refuse_zone, zone_of, zone_option
-from traceconv.families.identification import Certainty, Signature
-from traceconv.families.importer import Importer, Match, option
+from traceconv.families.importer import Certainty, Importer, Match, Signature, option
 from traceconv.families.logs import log_fields, log_times
 from traceconv.families.logs.log_fields import AMBIGUOUS_DURATION, BAD_DURATION, Duration, Fields, TimeField
 from traceconv.families.logs.log_times import Form, Kind, TimeReader

@@ -39,8 +39,7 @@ from traceconv.families.chrome import document
 from traceconv.families.chrome.event import Event, members_of
 from traceconv.families.chrome.events import EMPTY_EVENT, ChromeEvents, args_of, values_of
 from traceconv.families.chrome.json_reader import ChromeReader
-from traceconv.families.identification import Signature
-from traceconv.families.importer import Importer, Match, option
+from traceconv.families.importer import Importer, Match, Signature, option
 from traceconv.io.shown import Counted
 from traceconv.io.source import Head, Source
 from traceconv.model.args import join_args

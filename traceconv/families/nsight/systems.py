@@ -26,8 +26,7 @@ from traceconv.errors import InputError, MalformedInput
 from traceconv.families.common import cupti as _cupti
 from traceconv.families.common import torch_ranges
 from traceconv.families.common.sqlite_tables import Row
-from traceconv.families.identification import Signature
-from traceconv.families.importer import Importer, Match, option
+from traceconv.families.importer import Importer, Match, Signature, option
 from traceconv.families.nsight import exported
 from traceconv.families.nsight.activity_tables import (
     CORRELATION,

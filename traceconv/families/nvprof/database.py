@@ -42,8 +42,7 @@ from traceconv.errors import MalformedInput
 from traceconv.families.common import cupti as _cupti
 from traceconv.families.common import torch_ranges
 from traceconv.families.common.sqlite_tables import Described, Known, Launches, Row, Spans
-from traceconv.families.identification import Signature
-from traceconv.families.importer import Importer, Match
+from traceconv.families.importer import Importer, Match, Signature
 from traceconv.families.nvprof.activities import (
     CONTEXT,
     DEVICE,

@@ -31,8 +31,7 @@ import msgspec
 import numpy as np
 
 from traceconv import kernel
-from traceconv.families.identification import Signature
-from traceconv.families.importer import Importer, Match, option
+from traceconv.families.importer import Importer, Match, Signature, option
 from traceconv.families.onednn import grammar
 from traceconv.families.onednn.grammar import MARK, Kind, Malformed, Record, Shape, args_of, duration_ns
 from traceconv.io.shown import Counted

@@ -29,8 +29,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from traceconv.families.common.elf import Symbols
-from traceconv.families.identification import Signature
-from traceconv.families.importer import Importer, Match, option
+from traceconv.families.importer import Importer, Match, Signature, option
 from traceconv.families.perf.container import (
     HARDWARE_TRACES,
     MEANINGLESS,

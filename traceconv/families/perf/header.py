@@ -44,8 +44,7 @@ from typing import IO, Any
 import msgspec
 
 from traceconv.families.common.text_lines import TextLines
-from traceconv.families.identification import Signature
-from traceconv.families.importer import Importer, Match
+from traceconv.families.importer import Importer, Match, Signature
 from traceconv.families.perf.container import SINCE_BOOT, latest_ns, state_letters
 from traceconv.families.perf.samples import NO_STACK, PerfTracks, Place, task_in
 from traceconv.io.shown import Counted

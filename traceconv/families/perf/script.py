@@ -42,8 +42,7 @@ from traceconv import kernel
 from traceconv.errors import UsageError
 from traceconv.families.common.local_time import is_moment, local_ns, local_time, refuse_zone, zone_of, zone_option
 from traceconv.families.common.text_lines import TextLines
-from traceconv.families.identification import Signature
-from traceconv.families.importer import Importer, Match, option
+from traceconv.families.importer import Importer, Match, Signature, option
 from traceconv.families.perf.header import (
     CLOCK_NAMES,
     LINE_UP,

@@ -32,8 +32,7 @@ import msgspec
 from traceconv.families.common.ansi import plain
 from traceconv.families.common.local_time import local_time, refuse_zone, seconds_since_1970, zone_of, zone_option
 from traceconv.families.common.text_lines import TextLines
-from traceconv.families.identification import Signature
-from traceconv.families.importer import Importer, Match, option
+from traceconv.families.importer import Importer, Match, Signature, option
 from traceconv.io.shown import Counted
 from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder

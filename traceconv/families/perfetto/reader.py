@@ -37,8 +37,7 @@ from traceconv.families.common.wire_reader import (
     read_packets,
     unsigned,
 )
-from traceconv.families.identification import FIELD_1, Signature
-from traceconv.families.importer import Importer, Match
+from traceconv.families.importer import FIELD_1, Importer, Match, Signature
 from traceconv.families.index import FORMATS
 from traceconv.families.perfetto.packets import (
     ABOUT,

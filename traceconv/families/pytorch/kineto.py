@@ -61,8 +61,7 @@ from traceconv.families.chrome.flows import FlowSteps
 from traceconv.families.chrome.json_reader import ChromeReader
 from traceconv.families.common import cupti, torch_ranges
 from traceconv.families.common.collective_kernels import kind_of_kernel
-from traceconv.families.identification import Signature
-from traceconv.families.importer import Importer, Match
+from traceconv.families.importer import Importer, Match, Signature
 from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import ClockDomain, Run, Zero

@@ -25,8 +25,7 @@ from typing import Any
 import msgspec
 
 from traceconv.families.common.text_lines import NO_TIMELINE, OpenTables, TextLines, text_of_line
-from traceconv.families.identification import Signature
-from traceconv.families.importer import Importer, Match
+from traceconv.families.importer import Importer, Match, Signature
 from traceconv.io.shown import Counted
 from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder

@@ -27,8 +27,7 @@ from traceconv.families.chrome.event import Event, members_of
 from traceconv.families.chrome.events import EMPTY_EVENT, ChromeEvents
 from traceconv.families.chrome.json_reader import ChromeReader
 from traceconv.families.common.collective_kernels import declare_kernels
-from traceconv.families.identification import Signature
-from traceconv.families.importer import Importer, Match
+from traceconv.families.importer import Importer, Match, Signature
 from traceconv.families.tensorflow.xplane import DEVICE, HOST, STEP_ARGS, Timeline
 from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder

@@ -45,8 +45,7 @@ from traceconv.families.common.wire_reader import (
     unsigned,
     whole_part,
 )
-from traceconv.families.identification import FIELD_1, Signature
-from traceconv.families.importer import Importer, Match
+from traceconv.families.importer import FIELD_1, Importer, Match, Signature
 from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import REALTIME, ClockDomain, ClockSnapshot, Run, Zero, looks_like_unix_time

@@ -39,8 +39,7 @@ import msgspec
 from traceconv.errors import UsageError
 from traceconv.families.common.local_time import date_option, local_ns, local_time, zone_of, zone_option
 from traceconv.families.common.text_lines import TextLines
-from traceconv.families.identification import Signature
-from traceconv.families.importer import Importer, Match, option
+from traceconv.families.importer import Importer, Match, Signature, option
 from traceconv.families.tvm import text
 from traceconv.families.tvm.debugger_files import Dump, Wanted, find_dump, graph_files
 from traceconv.io.shown import Counted

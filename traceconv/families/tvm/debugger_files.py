@@ -47,8 +47,7 @@ from typing import IO, Any, NamedTuple
 import msgspec
 
 from traceconv.errors import InputError, MalformedInput, UsageError
-from traceconv.families.identification import Signature
-from traceconv.families.importer import Importer, Match
+from traceconv.families.importer import Importer, Match, Signature
 from traceconv.io.shown import Counted
 from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder

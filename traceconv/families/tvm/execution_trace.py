@@ -26,8 +26,7 @@ from traceconv.families.chrome import document
 from traceconv.families.chrome.event import Event
 from traceconv.families.chrome.events import EMPTY_EVENT, ChromeEvents
 from traceconv.families.chrome.json_reader import ChromeReader
-from traceconv.families.identification import Signature
-from traceconv.families.importer import Importer, Match, option
+from traceconv.families.importer import Importer, Match, Signature, option
 from traceconv.families.tvm.debugger_files import Wanted, find_dump
 from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder

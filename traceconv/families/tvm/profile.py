@@ -27,8 +27,7 @@ from typing import Any
 
 import msgspec
 
-from traceconv.families.identification import Signature
-from traceconv.families.importer import Importer, Match
+from traceconv.families.importer import Importer, Match, Signature
 from traceconv.families.tvm import report_forms as reports
 from traceconv.families.tvm import text
 from traceconv.families.tvm.report_forms import COUNT, DEVICE, DURATION, NAME, PERCENT, Call, Cell, Report

@@ -44,8 +44,7 @@ from traceconv.families.common.text_lines import (
     number_of,
     text_of_line,
 )
-from traceconv.families.identification import Signature
-from traceconv.families.importer import Importer, Match, option
+from traceconv.families.importer import Importer, Match, Signature, option
 from traceconv.families.vtune import external
 from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
