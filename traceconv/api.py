@@ -309,7 +309,7 @@ def frames(
 
 
 def query(
-    inputs: Trace | Inputs,
+    inputs: Frames | Trace | Inputs,
     question: str,
     *,
     allow: Sequence[str] = (),
@@ -318,7 +318,7 @@ def query(
     """Return the answer to a question in SQL about a trace, or about inputs on one clock, as a data frame.
 
     Args:
-        inputs: as for `merge`, or a trace.
+        inputs: as for `merge`, or a trace, or its tables from `frames`, which several questions share.
         question: one SELECT over the views that docs/sql.md lists; it sees no variables of Python.
         allow: folders whose files the query may read. The other arguments are those of `merge`.
 
@@ -331,8 +331,8 @@ def query(
     from traceconv.database.question import ask, check
 
     check(question)
-    frames = Frames(*on_one_clock(inputs, **settings))
-    table = ask(frames, question, allow)
+    found = on_one_clock(inputs.trace if isinstance(inputs, Frames) else inputs, **settings)
+    table = ask(inputs if isinstance(inputs, Frames) else Frames(*found), question, allow)
     return Frame("query", lambda: table)
 
 

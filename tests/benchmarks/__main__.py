@@ -22,6 +22,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from tests.benchmarks import record
+from tests.benchmarks.comparison import COMPARISON, MANY_RUNS, SQL
 from tests.benchmarks.frame import Goal, Measured, NotMeasured, Work, Wrong, compete
 from tests.benchmarks.merge import MERGE
 from tests.benchmarks.nvprof import NVPROF
@@ -39,6 +40,7 @@ WORKS: tuple[Work, ...] = (
     *(CONVERT, LARGE, SPILL, GROWTH),
     *(FROM_JSON, FROM_PFTRACE),
     *(ANSWERS, ANSWERS_LAUNCHES, ANSWERS_SPILL),
+    *(COMPARISON, MANY_RUNS, SQL),
     MERGE,
     *(ONEDNN, PERF_SCRIPT, NVPROF),
     *(START, RESULT),

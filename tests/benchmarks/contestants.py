@@ -201,11 +201,37 @@ def _complete(row: Any, name: str, category: str, where: dict[str, str], args: d
     return {"name": name, "ph": "X", "cat": category, **times, **where, "args": args}
 
 
+def read_all(*sources: Path) -> None:
+    """Read some inputs with traceconv, one after another."""
+    from traceconv import read
+
+    for source in sources:
+        read(source)
+
+
+def ask_all(source: Path) -> None:
+    """Read an input with traceconv, ask each question of docs/sql.md, and print the CPU time of each."""
+    import json
+    import time
+
+    from tests.database.test_questions import questions
+    from traceconv import frames, query
+
+    tables, spent = frames([source]), {}
+    for question, text in questions().items():
+        start = time.process_time()
+        query(tables, text)
+        spent[question] = time.process_time() - start
+    print(json.dumps(spent))
+
+
 CONTESTANTS: dict[str, Callable[..., None]] = {
+    "ask_all": ask_all,
     "load_only": load_only,
     "load_typed": load_typed,
     "load_and_dump": load_and_dump,
     "proto_builder": proto_builder,
+    "read_all": read_all,
     "row_by_row": row_by_row,
     "trace_fuse": trace_fuse,
 }

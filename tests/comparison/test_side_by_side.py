@@ -17,7 +17,6 @@ from traceconv.comparison.runs import Recorded
 from traceconv.comparison.side_by_side import side_by_side
 from traceconv.model.args import ABSENT, arg_values
 from traceconv.model.trace import TIMED, Trace
-from traceconv.recordings import Settings
 
 #: The lengths of the steps of both sides, µs; the first of each side is left out.
 BEFORE, AFTER = (50, 10, 30, 20), (5, 15, 20, 20, 99)
@@ -80,7 +79,7 @@ def test_slices_that_reach_into_the_next_step_state_the_gap(tmp_path: Path) -> N
 def test_nothing_is_lost_but_where_it_was(path: Path) -> None:
     if not (path.parent / "expect.txt").exists():
         pytest.skip("it cannot be read")
-    sides = [Recorded(str(each), SliceTable(on_one_clock([str(each)], Settings())[0]), 1) for each in (path, CUDA)]
+    sides = [Recorded(str(each), SliceTable(on_one_clock([str(each)])[0]), 1) for each in (path, CUDA)]
     trace = side_by_side(*sides, keep_first=False)
     for number, side in enumerate(sides):
         of_side = trace.tracks.column("source") == number

@@ -250,7 +250,7 @@ def diff_command(
     with working(f"reading {quantity(len(names), RUNS)}", verbosity.quiet, names):
         for number, name in enumerate(names):
             found = recorded(name)
-            runs.append(selection.run(found, renamed if number < len(sides.before) else {}))
+            runs.append(selection.run(found, renamed if number < len(sides.before) else {}, recorded))
             kept += [found] if is_drawn and len(names) == 2 else []
     before, after = runs[: len(sides.before)], runs[len(sides.before) :]
     comparison = compare(before, after, selection.by, min_change=min_change)
@@ -302,10 +302,8 @@ def history_command(
     check_all_there(names)
     shown.check(names)
     with working(f"reading {quantity(len(names), RUNS)}", verbosity.quiet, names):
-        found = [
-            selection.run(_recorded(selection, skip_unknown, options, settings, verbosity, shown, name))
-            for name in names
-        ]
+        recorded = partial(_recorded, selection, skip_unknown, options, settings, verbosity, shown)
+        found = [selection.run(recorded(name), again=recorded) for name in names]
     if len(runs) == 1:
         found = by_start(found)
     sections = history(found, selection.by, min_change=min_change)

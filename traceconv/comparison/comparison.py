@@ -9,7 +9,7 @@ import enum
 import math
 import re
 import statistics
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any
@@ -70,7 +70,7 @@ class Run:
         resolution_ns: the largest step of its clocks, ns.
         environment: how it was recorded: the properties of its host, devices, tools, by name.
         span_ns: when it began and ended, ns since 1970; None if not known.
-        whole: its values by measure if the whole run counts as one step.
+        whole: returns its values by measure if the whole run counts as one step.
         notes: what of the options does not apply to it.
     """
 
@@ -79,7 +79,7 @@ class Run:
     resolution_ns: int = 1
     environment: Mapping[str, str] = field(default_factory=dict)
     span_ns: tuple[int, int] | None = None
-    whole: Mapping[str, Values] = field(default_factory=dict)
+    whole: Callable[[], Mapping[str, Values]] = dict
     notes: tuple[str, ...] = ()
 
 
@@ -366,7 +366,7 @@ def compare(
     without = [run.name for run in runs if "steps" not in run.values]
     is_mixed = 0 < len(without) < len(runs)
     if is_mixed:
-        before, after = ([replace(run, values=run.whole) for run in side] for side in (before, after))
+        before, after = ([replace(run, values=run.whole()) for run in side] for side in (before, after))
         runs = [*before, *after]
     tables = [
         table_of(measure, ([run.values[measure] for run in before], [run.values[measure] for run in after]))

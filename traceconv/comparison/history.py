@@ -13,7 +13,7 @@ from traceconv.answers.section import Column, Section, Unit, shown_cell
 from traceconv.answers.summary import SUMMARY, Finding
 from traceconv.comparison.change_points import LEAST, Division, change_points
 from traceconv.comparison.comparison import LEAST_OF_STEP, LEAST_TICKS, RUNS, TOTAL, Run, signed, without_steps
-from traceconv.comparison.run_values import Key
+from traceconv.comparison.run_values import Key, Values
 from traceconv.io.shown import Counted, one_line, quantity
 from traceconv.model.numbers import format_short
 
@@ -77,7 +77,7 @@ def history(runs: Sequence[Run], by: Sequence[str], *, min_change: float) -> lis
     """
     without = [run.name for run in runs if "steps" not in run.values]
     measure = "operations" if without else "steps"
-    of_runs = [run.values if measure == "steps" else run.whole for run in runs]
+    of_runs = [run.whole() if without else run.values for run in runs]
     totals = [values[measure].median if measure in values else 0 for values in of_runs]
     medians = [
         dict(zip(v["operations"].keys, v["operations"].medians, strict=True)) for v in of_runs if "operations" in v
@@ -95,7 +95,7 @@ def history(runs: Sequence[Run], by: Sequence[str], *, min_change: float) -> lis
     ]
     found[1:] = sorted(found[1:], key=lambda each: (-max(each.levels), each.key))
     names = [run.name for run in runs]
-    tables = [_levels(found, by), _changes(found, by, names), _runs(runs, measure)]
+    tables = [_levels(found, by), _changes(found, by, names), _runs(names, [values.get(measure) for values in of_runs])]
     tables[0].notes += dict.fromkeys(note for run in runs for note in run.notes)
     if left_out := len(keys) - len(kept):
         tables[0].notes.append(
@@ -153,12 +153,11 @@ def _in_order(found: Sequence[_Series]) -> list[tuple[Key, _Change]]:
     return [*total, *sorted(chain(*others), key=lambda row: -abs(row[1].after - row[1].before))]
 
 
-def _runs(runs: Sequence[Run], measure: str) -> Section:
+def _runs(names: Sequence[str], totals: Sequence[Values | None]) -> Section:
     section = Section("history_runs", _RUNS)
-    for run in runs:
-        values = (run.values if measure == "steps" else run.whole).get(measure)
+    for name, values in zip(names, totals, strict=True):
         cells = (values.steps, values.median, values.spread) if values else (None, None, None)
-        section.rows.append((run.name, *cells))
+        section.rows.append((name, *cells))
     section.legend.append("steps differ by: 1.4826 times the median distance from their median, as a share of that")
     return section
 

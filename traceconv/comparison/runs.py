@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
@@ -15,7 +15,7 @@ from traceconv.answers.slice_tables import SliceTable
 from traceconv.answers.steps import no_steps, step_pattern, step_rows
 from traceconv.comparison.comparison import Run
 from traceconv.comparison.environment import environment
-from traceconv.comparison.run_values import AS_THEY_ARE, run_values
+from traceconv.comparison.run_values import AS_THEY_ARE, Values, run_values
 from traceconv.errors import InputError, UsageError
 from traceconv.io.folders import natural
 from traceconv.io.shown import one_line
@@ -66,12 +66,27 @@ class Selection:
             raise UsageError(no_steps(table), at=name)
         return Recorded(name, table, max((line.resolution_ns for line in aligned.receipt), default=1))
 
-    def run(self, recorded: Recorded, renamed: Mapping[str, str] = AS_THEY_ARE) -> Run:
-        """Return the values of a run; `renamed` has other names for first texts of keys."""
+    def run(
+        self,
+        recorded: Recorded,
+        renamed: Mapping[str, str] = AS_THEY_ARE,
+        again: Callable[[str], Recorded] | None = None,
+    ) -> Run:
+        """Return the values of a run.
+
+        Args:
+            recorded: its slices.
+            renamed: other names for first texts of keys.
+            again: reads a run of this name again, if the whole of it is needed; None to keep its slices for that.
+        """
         name, table, resolution = recorded
-        values_of = partial(run_values, table, self.by, keep_first=self.keep_first, renamed=renamed)
-        values = values_of()
-        whole = values_of(whole=True) if "steps" in values else values
+        values_of = partial(run_values, by=self.by, keep_first=self.keep_first, renamed=renamed)
+        values = values_of(table)
+        read = again or (lambda _: recorded)
+
+        def whole() -> Mapping[str, Values]:
+            return values_of(read(name).table, whole=True) if "steps" in values else values
+
         absent = absent_args(table, self.condition) if self.condition else ()
         notes = tuple(f"--where: no slice of {one_line(name)} has {arg}" for arg in absent)
         return Run(name, values, resolution, environment(table.trace), _wall_clock(table.trace), whole, notes)
