@@ -345,7 +345,7 @@ def said_of(case: Case, monkeypatch: pytest.MonkeyPatch) -> list[str]:
             found = merged(case, case.given)
         except TraceconvError:
             return hints[-1:]
-    return [message for line in found.receipt for message in line.messages]
+    return [warning for line in found.receipt for warning in line.warnings]
 
 
 def proposed(part: str, said: Sequence[str], case: Case) -> list[list[str]]:

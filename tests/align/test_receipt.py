@@ -213,13 +213,11 @@ def test_the_tracks_and_the_metadata_tell_it(traces: list[Trace], alignment: Ali
 
 
 def test_only_what_is_said_of_both_inputs_is_said_once() -> None:
-    def line(file: str, said: str) -> ReceiptLine:
+    def line(file: str, said: object) -> ReceiptLine:
         return ReceiptLine(file, "f", "c", "way", 0, None, "ok", messages=(said,))
 
     def apart(gap: int, *, file: str, other: str) -> NoOverlap:
-        warning = NoOverlap(f"{gap} away from {other}")
-        warning.gap = gap, frozenset((file, other))
-        return warning
+        return NoOverlap(f"{gap} away from {other}", frozenset(), (gap, frozenset((file, other))))
 
     twice = [line("1", apart(3, file="1", other="2")), line("2", apart(3, file="2", other="1"))]
     assert warned(twice) == [(f"warning: 1: {twice[0].messages[0]}", "")]

@@ -159,9 +159,9 @@ def _alignment(traces: Sequence[Trace], inputs: Inputs, placed: Placed, constrai
 
 def _warnings(
     traces: Sequence[Trace], inputs: Inputs, placed: Placed, maps: list[dict[int, ClockMap]], constraints: Constraints
-) -> Mapping[Key, list[str]]:
+) -> Mapping[Key, list[object]]:
     """Return the warnings for each clock; those about whole inputs are given to their first clock."""
-    by_clock = defaultdict[Key, list[str]](list)
+    by_clock = defaultdict[Key, list[object]](list)
     apart = {
         index
         for index, of_input in enumerate(maps)

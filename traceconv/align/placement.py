@@ -245,7 +245,7 @@ def local_time_of(trace: Trace, clock: int) -> LocalTime | None:
     return next((snap.local for snap in trace.snapshots if snap.clock == trace.clocks[clock] and snap.local), None)
 
 
-class NoOverlap(str):
+class NoOverlap(Struct, frozen=True):
     """The warning for an input that overlaps with no other one.
 
     Attributes:
@@ -253,14 +253,17 @@ class NoOverlap(str):
         gap: equal to that of the warning for the other input that says the same.
     """
 
-    __slots__ = ("gap", "told")
+    text: str
     told: frozenset[int]
     gap: Hashable
+
+    def __str__(self) -> str:
+        return self.text
 
 
 def warnings_of_no_overlap(
     traces: Sequence[Trace], maps: Sequence[Mapping[int, ClockMap]], constraints: Constraints, without: set[int]
-) -> Iterator[tuple[tuple[int, int], str]]:
+) -> Iterator[tuple[Key, NoOverlap]]:
     """Yield a warning for each input that overlaps with no other one, with the numbers of the input and its clock.
 
     Args:
@@ -283,10 +286,8 @@ def warnings_of_no_overlap(
             if other not in alone:
                 hints[other.index] = _hint(other, [side], constraints, only_if_some=True)
         told = {index: hint for index, hint in hints.items() if hint}
-        warning = NoOverlap(listed((text, *told.values()), "; "))
-        warning.told = frozenset(told)
-        warning.gap = frozenset((side.name, near.name)), side.gap(near), tuple(told.values())
-        yield (side.index, side.clock), warning
+        gap = frozenset((side.name, near.name)), side.gap(near), tuple(told.values())
+        yield (side.index, side.clock), NoOverlap(listed((text, *told.values()), "; "), frozenset(told), gap)
 
 
 def _of_one_process(

@@ -41,7 +41,7 @@ class ReceiptLine:
         drift_ppm: by how much trace time runs faster than the clock, ppm.
         matches: the number of events matched with those of another input, if the map rests on them.
         residual_ns: the median distance that remains between matched events, ns; None without any.
-        messages: the warnings: reasons against the map, and assumptions that are wrong.
+        messages: the warnings, texts or such as have one: reasons against the map, and assumptions that are wrong.
         note: the positions of the events, if not all were placed in the same way; else "".
         rank: the rank of the process in its job, None if the input states none.
         two_hosts: whether the map takes the wall clocks of two hosts for one, so that its bound is not known.
@@ -61,7 +61,7 @@ class ReceiptLine:
     drift_ppm: float = 0.0
     matches: int = 0
     residual_ns: int | None = None
-    messages: tuple[str, ...] = field(default=(), repr=False)
+    messages: tuple[object, ...] = field(default=(), repr=False)
     note: str = ""
     host: str = ""
     rank: int | None = None
@@ -254,7 +254,7 @@ def receipt_line(
     clock_map: ClockMap,
     moved: int | None,
     pairs: Sequence[PairEstimate],
-    warnings: Sequence[str],
+    warnings: Sequence[object],
     placement: Placement | None,
     host: str,
 ) -> ReceiptLine:

@@ -275,7 +275,7 @@ def _with_ranks_together(receipt: list[ReceiptLine], rows: list[dict[str, str]])
     """Return one row for many ranks with equal cells, notes and warnings; other rows stay as they are."""
     groups: dict[object, list[int]] = {}
     for at, (line, row) in enumerate(zip(receipt, rows, strict=True)):
-        rest = (*(row | {"file": "", "rank": ""}).values(), line.note, *map(str, line.messages))
+        rest = (*(row | {"file": "", "rank": ""}).values(), line.note, *line.warnings)
         groups.setdefault(at if line.rank is None else rest, []).append(at)
     shown: dict[int, dict[str, str]] = {}
     for group in groups.values():
