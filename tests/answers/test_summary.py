@@ -472,17 +472,20 @@ def test_a_rank_that_the_others_wait_for(others: int, said: bool, tmp_path: Path
         )
 
 
-@pytest.mark.parametrize(("begins", "said"), [(300, True), (100, False)])
-def test_a_rank_whose_recording_begins_late(begins: int, said: bool, tmp_path: Path) -> None:
-    """Both ranks run nothing before the collective, and rank 1 comes 400 µs later, since it began later or not."""
+@pytest.mark.parametrize(
+    ("count", "begins", "said"), [(2, 300, True), (2, 100, False), (9, 300, True), (9, 100, False)]
+)
+def test_a_rank_whose_recording_begins_late(count: int, begins: int, said: bool, tmp_path: Path) -> None:
+    """All run nothing before the collective, and rank 1 comes 400 µs later, since it began later or not."""
+    members = str(list(range(count)))
     ranks = {
         rank: [
-            kernel((begins if rank else 0) * US, 10 * US, "gemm"),
-            collective((900 if rank else 500) * US, (100 if rank else 500) * US, 1),
+            kernel((begins if rank == 1 else 0) * US, 10 * US, "gemm"),
+            collective((900 if rank == 1 else 500) * US, (100 if rank == 1 else 500) * US, 1, members),
         ]
-        for rank in range(2)
+        for rank in range(count)
     }
-    sections = traceconv.report(write(tmp_path, ranks))
+    sections = traceconv.report(write(tmp_path, ranks, count))
     (late,) = (row for row in sections[0].records() if row["id"] == "late_rank")
     assert late["text"].startswith("Rank 1 caused 100.0 % of the waiting")
     assert late["text"].endswith(f" Its recording begins {begins} µs later than theirs.") is said

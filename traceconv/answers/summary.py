@@ -588,12 +588,9 @@ def _ranks(tables: Tables) -> Iterator[Finding]:
                 f"Rank {row['rank']} caused {shown_cell(row['caused_share'], Unit.SHARE)} of the waiting in "
                 f"collectives: the others waited {format_short(row['caused_ns'])} for it."
             )
-            causes = [
-                cause
-                for cause in tables.rows("late_causes")
-                if cause["rank"] == row["rank"] and cause["kind"] != COMMUNICATION
-            ]
-            if causes and causes[0]["extra_ns"] >= LIMITING * row["caused_ns"]:
+            of_rank = [cause for cause in tables.rows("late_causes") if cause["rank"] == row["rank"]]
+            causes = [cause for cause in of_rank if cause["kind"] != COMMUNICATION]
+            if causes and causes[0]["extra_ns"] >= max(1, LIMITING * _sum(of_rank, "extra_ns")):
                 cause = causes[0]
                 numbers |= {"name": cause["name"], "extra_ns": cause["extra_ns"]}
                 longer = format_short(cause["extra_ns"])
