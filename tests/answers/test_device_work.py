@@ -177,6 +177,28 @@ def test_backward_operators_are_of_the_module_of_their_forward_operator(tmp_path
     check_sums(table)
 
 
+@pytest.mark.parametrize(("numbers", "linked"), [((10, 10), True), ((10, 10), False), ((10, 11), False)])
+def test_backward_operators_are_those_of_their_thread(numbers: tuple[int, int], linked: bool, tmp_path: Path) -> None:
+    """Threads 3 and 4 count their operators from the same number, and thread 2 computes both gradients."""
+    events: Events = []
+    for thread, module in enumerate(("Linear_0", "Conv2d_0"), 1):
+        sequence, begin, back = {"Sequence number": numbers[thread - 1]}, 100 * thread, 1000 * thread
+        events += [
+            at_ns(f"nn.Module: {module}", begin, 80, cat="python_function", tid=2 + thread),
+            at_ns("aten::mm", begin + 10, 50, tid=2 + thread, args=sequence | {"Fwd thread id": 0}),
+            at_ns(f"{module}Backward", back, 100, tid=2, args=sequence | {"Fwd thread id": thread}),
+        ]
+        flow = {"cat": "fwdbwd", "name": "fwdbwd", "id": thread}
+        starts = at_ns("fwdbwd", begin + 10, 0, tid=2 + thread) | flow | {"ph": "s"}
+        ends = at_ns("fwdbwd", back, 0, tid=2) | flow | {"ph": "f", "bp": "e"}
+        events += [starts, ends] if linked else []
+    rows = operations(kineto(tmp_path / "a.json", events), ("module", "name")).records()
+    known = linked or len({*numbers}) == 2
+    assert {row["name"]: row["module"] for row in rows if row["name"].endswith("Backward")} == {
+        f"{module}Backward": module if known else "" for module in ("Linear_0", "Conv2d_0")
+    }
+
+
 def test_kernels_have_shares_of_their_sum_and_what_launched_most_of_them() -> None:
     table = SliceTable(read(ROOT / "pytorch-kineto" / "cuda-streams" / "input.json"))
     rows = {row["name"]: row for row in kernels(table).records()}

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from traceconv.answers.attribution import NONE, grouped, self_lengths, timelines, work_of
+from traceconv.answers.backward import forward_operators
 from traceconv.answers.device_work import declared_operators, devices, first_above, operators, work
 from traceconv.answers.section import Cell, Column, Section, Unit, Unnamed, place_of, rounded
 from traceconv.answers.slice_tables import NO_PARENT, Rows, SliceTable, lengths_in_groups, sums_by
@@ -485,33 +486,10 @@ def _around(table: SliceTable, key: str) -> tuple[Codes, Sequence[str]]:
             found = pattern.fullmatch(trace.strings[name])
             text_of_name[name] = known.setdefault(found[key] if found else trace.strings[name], len(known))
     around = first_above(table, np.arange(len(slices.ts)), accepted)
-    forward = first_above(table, np.arange(len(slices.ts)), table.once(_forward) != NONE)
+    forward = first_above(table, np.arange(len(slices.ts)), table.once(forward_operators) != NONE)
     of_backward = np.flatnonzero((forward != NONE) & (around == NONE))
-    around[of_backward] = around[table.once(_forward)[forward[of_backward]]]
+    around[of_backward] = around[table.once(forward_operators)[forward[of_backward]]]
     return np.where(around == NONE, 0, text_of_name[slices.name[around]]).astype(np.int32), list(known)
-
-
-def _forward(table: SliceTable) -> I64:
-    """Return the operator whose backward operator each slice is: the last one before it with its number; else NONE."""
-    trace, slices = table.trace, table.trace.slices
-    forward = np.full(len(slices.ts), NONE, np.int64)
-    for number, info in enumerate(trace.sources):
-        if info.marks.backward is None:
-            continue
-        rows = table.rows_of(number)
-        rows = rows[table.of_categories(info.marks.operators, rows)]
-        keys = info.marks.backward.number, info.marks.backward.thread
-        values = arg_values(trace.args, slices.args_at[rows], slices.args_len[rows], keys)
-        pairs = [tuple(value if type(value) is int else NONE for value in values[1][at]) for at in values[0].tolist()]
-        sequence, thread = np.array(pairs, np.int64).reshape(-1, 2).T
-        computes_gradient = (thread > 0) | table.named(info.marks.backward.names, rows)
-        is_forward, is_backward = (sequence >= 0) & ~computes_gradient, (sequence >= 0) & computes_gradient
-        order = np.lexsort((slices.ts[rows], sequence))
-        before = np.maximum.accumulate(np.where(is_forward[order], np.arange(len(rows)), NONE))
-        same = (before != NONE) & (sequence[order[before]] == sequence[order])
-        found = np.where(same, rows[order[before]], NONE)
-        forward[rows[order[is_backward[order]]]] = found[is_backward[order]]
-    return forward
 
 
 def _numbered(texts: Iterable[str], known: dict[str, int]) -> I32:
