@@ -14,7 +14,7 @@ from tests.benchmarks.to_pftrace import describe
 from tests.database.test_questions import questions
 
 DIFF, READING, QUESTIONS = "diff", "reading", "the questions of docs/sql.md"
-_SMALL_EVENTS, _SHARE = 400, 0.2
+_EVENTS_OF_RUN, _SHARE = 2000, 0.2
 
 
 def _prepare(folder: Path, events: int) -> Race:
@@ -30,13 +30,14 @@ def _prepare(folder: Path, events: int) -> Race:
     return Race(contestants, f"twice {describe(summary)}", verify=partial(_verify, found, 2))
 
 
-def _prepare_many(folder: Path, runs: int) -> Race:
-    """As many small recordings of each side."""
+def _prepare_many(folder: Path, events: int) -> Race:
+    """Small recordings, half of them of each side."""
+    runs = max(events // (2 * _EVENTS_OF_RUN), 2)
     found, sides = folder / "diff.json", (folder / "base", folder / "head")
     for side in sides:
         side.mkdir()
         for number in range(runs):
-            summary = generate(side / f"{number}.json", _SMALL_EVENTS)
+            summary = generate(side / f"{number}.json", _EVENTS_OF_RUN)
     before, after = sides
     contestants = {
         READING: Contestant(script("read_all", *sorted(before.iterdir()), *sorted(after.iterdir()))),
@@ -96,8 +97,8 @@ MANY_RUNS = Work(
     name="diff-runs",
     title="40 small runs compared with 40",
     goals=(at_most(1.5, DIFF, READING),),
-    events=40,
-    small=10,
+    events=2 * 40 * _EVENTS_OF_RUN,
+    small=2 * 10 * _EVENTS_OF_RUN,
     prepare=_prepare_many,
 )
 SQL = Work(

@@ -222,6 +222,8 @@ class SliceTable:
 
     def choosing(self, chosen: Callable[[SliceTable], npt.NDArray[np.bool_]] | None) -> SliceTable:
         """Return the table of some of its slices, None for all; both share what is computed from all."""
+        if chosen is self.chosen:
+            return self
         table = replace(self, chosen=chosen)
         vars(table).update(nesting=self.nesting, timed=self.timed)
         return table
