@@ -529,10 +529,10 @@ def test_events_on_a_thread_of_several_inputs_are_of_their_own_input() -> None:
         assert row["slices"] == len(own.slices.ts)
 
 
-def _cycle(path: Path, begin: int, steps: tuple[int, ...], **header: object) -> Path:
+def _cycle(path: Path, begin: int, steps: tuple[int, ...], name: str = "ProfilerStep#", **header: object) -> Path:
     """Write a profile of a cycle of a schedule, as Kineto writes it; all are of one thread. Times are in µs."""
     events = [
-        {"ph": "X", "name": f"ProfilerStep#{step}", "cat": "user_annotation", "pid": 7, "tid": 7, "ts": ts, "dur": 10}
+        {"ph": "X", "name": f"{name}{step}", "cat": "user_annotation", "pid": 7, "tid": 7, "ts": ts, "dur": 10}
         for step, ts in zip(steps, range(begin, begin + 20 * len(steps), 20), strict=True)
     ]
     base = {"schemaVersion": 1, "deviceProperties": [], "host_name": "h", "baseTimeNanoseconds": 1790857026000000000}
@@ -612,20 +612,21 @@ def test_positions_without_times_stay_marked_in_a_merge(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("in_time", [True, False])
 def test_a_shared_thread_is_divided_by_the_same_inputs_in_by_and_where(tmp_path: Path, in_time: bool) -> None:
-    ranked = _cycle(tmp_path / "a.json", 0, (1, 2), distributedInfo={"backend": "nccl", "rank": 3, "world_size": 4})
-    files = [ranked, _cycle(tmp_path / "b.json", 10_000, (5, 6, 7))][:: 1 if in_time else -1]
+    of_rank = {"backend": "nccl", "rank": 3, "world_size": 4}
+    ranked = _cycle(tmp_path / "a.json", 0, (1, 2), "run ", distributedInfo=of_rank)
+    files = [ranked, _cycle(tmp_path / "b.json", 10_000, (5, 6, 7), "run ")][:: 1 if in_time else -1]
     trace = traceconv.merge(files).trace
     assert trace is not None
     assert len({*trace.slices.track.tolist()}) == 1, "they share the thread"
 
     def counts(by: str, where: str | None = None) -> dict[object, object]:
-        asked = traceconv.Questions(sections=("operations",), by=(by,), where=where, step_name="none")
+        asked = traceconv.Questions(sections=("operations",), by=(by,), where=where)
         [section] = traceconv.report(files, asked)
         return {row[by]: row["count"] for row in section.records()}
 
     assert counts("input") == {"a.json": 2, "b.json": 3}
     assert counts("rank") == {"3": 2, "": 3}
-    assert counts("name", "rank=3") == {f"ProfilerStep#{step}": 1 for step in (1, 2)}
+    assert counts("name", "rank=3") == {f"run {step}": 1 for step in (1, 2)}
     assert counts("rank", "input=b.json") == {"": 3}
 
     traceconv.merge(files, tmp_path / "ab.pftrace")

@@ -21,7 +21,7 @@ from tests.shapes import every_shape
 from traceconv.answers.attribution import work_of
 from traceconv.answers.operations import _is_around_operators, operations
 from traceconv.answers.slice_tables import NO_PARENT, SliceTable, nesting_of
-from traceconv.answers.steps import is_span, is_step
+from traceconv.answers.steps import runs_nothing
 from traceconv.model import columns
 from traceconv.model.dump import as_shown
 from traceconv.model.trace import Slices, Trace
@@ -116,7 +116,7 @@ def test_against_the_trace_processor(case: Case, tmp_path: Path, trace_processor
     assert expected <= found
     assert all(row[2] == 0 for row in found - expected)  # instants and log entries are slices of length 0 there
     assert (found - expected).total() == len(trace.instants.ts) + len(trace.logs.ts)
-    work = ~(is_step(table) | is_span(table) | table.is_wait | table.once(_is_around_operators))
+    work = ~(runs_nothing(table) | table.is_wait | table.once(_is_around_operators))
     for number in range(len(trace.sources)):
         work[work_of(table, number)] = False
     counted = table.counted[work[table.counted]]

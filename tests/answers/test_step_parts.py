@@ -327,6 +327,22 @@ def test_a_range_that_repeats_is_said_where_nothing_marks_steps(count: int, said
     )
 
 
+def test_steps_are_of_the_outermost_of_numbered_names(tmp_path: Any) -> None:
+    outer = [event(f"step {at}", 1 + 100 * at, 90) for at in range(3)]
+    inner = [event(f"batch {at}", 2 + 25 * at, 20) for at in range(12)]
+    times = steps(kineto(tmp_path / "a.json", inner + outer))[1].records()
+    assert [(row["count"], row["p50_ns"]) for row in times] == [(3, 90_000)]
+    apart = [event(f"valid batch {at}", 400 + 25 * at, 20) for at in range(4)]
+    assert int(is_step(kineto(tmp_path / "a.json", inner + outer + apart)).sum()) == 7
+
+
+def test_marks_of_steps_are_no_work_if_other_steps_are_named(tmp_path: Any) -> None:
+    events, _ = steps_in_row([(0, 20), (2, 20)])
+    events += [at_ns("forward", 1 + 22 * at, 18) for at in range(2)] + [at_ns("aten::mm", 3, 4)]
+    table = replace(kineto(tmp_path / "a.json", events), step_name="forward")
+    assert [row["name"] for row in operations(table, ("name", "range")).records()] == ["aten::mm"]
+
+
 def test_numbered_names_inside_of_one_another_are_no_steps(tmp_path: Any) -> None:
     events = [event(f"step {at}", 1 + at, 100 - 2 * at) for at in range(5)]
     assert not is_step(kineto(tmp_path / "a.json", events)).any()

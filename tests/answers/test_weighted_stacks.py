@@ -21,7 +21,7 @@ from traceconv.answers.device_work import work
 from traceconv.answers.layers import NO_LAYER, called
 from traceconv.answers.operations import _is_around_operators
 from traceconv.answers.slice_tables import SliceTable
-from traceconv.answers.steps import is_span, is_step
+from traceconv.answers.steps import runs_nothing
 from traceconv.answers.weighted_stacks import stacks_of
 
 KINETO = ROOT / "pytorch-kineto/torch-convnet-process/input.json"
@@ -47,7 +47,7 @@ def self_times(trace: Trace) -> dict[str, int]:
 def other_names(trace: Trace) -> set[str]:
     """The names of slices that are stacks, but no operations: device work, steps, spans, waits, ranges of the user."""
     table = SliceTable(trace)
-    others = is_step(table) | is_span(table) | table.is_wait | table.once(_is_around_operators)
+    others = runs_nothing(table) | table.is_wait | table.once(_is_around_operators)
     others[work(table).rows] = True
     return {trace.strings[number] for number in np.unique(trace.slices.name[others]).tolist()}
 

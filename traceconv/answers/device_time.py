@@ -25,7 +25,7 @@ from traceconv.answers.slice_tables import (
     sums_by,
     union,
 )
-from traceconv.answers.steps import device_of_step, is_span, is_step, timed_steps
+from traceconv.answers.steps import device_of_step, runs_nothing, timed_steps
 from traceconv.io.shown import quantity
 from traceconv.model.columns import I64, distinct_values
 from traceconv.model.diagnostics import SLICES
@@ -285,7 +285,7 @@ def host_late(table: SliceTable, idle_of: Sequence[tuple[Device, int]]) -> Secti
     for waits in waits_of:
         launching[thread_of[slices.track[waits.call[waits.known]]]] = True
     lasting = (slices.dur > 0) & table.timed
-    lasting[is_step(table) | is_span(table)] = False  # a step alone says nothing about what ran in it
+    lasting[runs_nothing(table)] = False  # a step alone says nothing about what ran in it
     lasting &= launching[thread_of[slices.track]]
     busy = table.recorded[lasting[table.recorded]]
     busy = busy[_meets(slices.ts[busy], table.ends(busy), waits_of)]  # timelines take much memory

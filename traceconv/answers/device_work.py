@@ -12,7 +12,7 @@ from msgspec import Struct
 from traceconv.answers.attribution import NONE, grouped, launch_rows, work_of
 from traceconv.answers.section import Cell, Column, Section, Unit, rounded
 from traceconv.answers.slice_tables import NO_PARENT, Rows, SliceTable, sums_by
-from traceconv.answers.steps import is_span, is_step
+from traceconv.answers.steps import runs_nothing
 from traceconv.io.shown import quantity
 from traceconv.model.columns import I64
 from traceconv.model.diagnostics import SLICES
@@ -228,7 +228,7 @@ def _is_operator(table: SliceTable) -> npt.NDArray[np.bool_]:
 
 def _is_none(table: SliceTable) -> npt.NDArray[np.bool_]:
     """Return a mask of the slices that are no operators in any format: steps, spans, waits, device work."""
-    is_none = is_step(table) | is_span(table) | table.is_wait
+    is_none = runs_nothing(table) | table.is_wait
     is_none[work(table).rows] = True
     return is_none
 

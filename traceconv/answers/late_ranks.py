@@ -15,7 +15,7 @@ from traceconv.answers.device_time import NOTHING_RAN
 from traceconv.answers.device_work import COMMUNICATION, work
 from traceconv.answers.section import Column, Section, Unit, Unnamed, rounded
 from traceconv.answers.slice_tables import SliceTable, sums_by, union
-from traceconv.answers.steps import is_span, is_step
+from traceconv.answers.steps import runs_nothing
 from traceconv.model.columns import I64
 from traceconv.model.trace_inputs import inputs_of
 
@@ -75,7 +75,7 @@ def late_causes(table: SliceTable, waited: Waits, unknown: Sequence[str]) -> Sec
     communicates[found.rows[found.is_communication]] = True
     line_of_track = _lines(table, is_work)
     candidates = table.recorded[table.timed[table.recorded] & (line_of_track[slices.track[table.recorded]] != NONE)]
-    candidates = candidates[~(is_step(table) | is_span(table))[candidates] & (slices.dur[candidates] > 0)]
+    candidates = candidates[~runs_nothing(table, candidates) & (slices.dur[candidates] > 0)]
     compared = union(before.starts, before.ends)
     meets = np.searchsorted(compared.ends, slices.ts[candidates], "right") < np.searchsorted(
         compared.starts, table.ends(candidates)

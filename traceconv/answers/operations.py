@@ -15,7 +15,7 @@ from traceconv.answers.backward import forward_operators
 from traceconv.answers.device_work import declared_operators, devices, first_above, operators, work
 from traceconv.answers.section import Cell, Column, Section, Unit, Unnamed, place_of, rounded
 from traceconv.answers.slice_tables import NO_PARENT, Rows, SliceTable, lengths_in_groups, sums_by
-from traceconv.answers.steps import is_span, is_step, timed_steps
+from traceconv.answers.steps import runs_nothing, timed_steps
 from traceconv.errors import UsageError
 from traceconv.io.shown import quantity
 from traceconv.model.args import ABSENT, arg_values, as_text
@@ -142,7 +142,7 @@ def operations(table: SliceTable, by: Sequence[str] = ("name",), sort: str = "")
 
 def _is_operation(table: SliceTable, *, ranges: bool) -> npt.NDArray[np.bool_]:
     """Return a mask of all but device work, steps, spans, waits and, unless `ranges`, ranges around operators."""
-    mask = ~(is_step(table) | is_span(table) | table.is_wait)
+    mask = ~(runs_nothing(table) | table.is_wait)
     if not ranges:
         mask &= ~table.once(_is_around_operators)
     for number in range(len(table.trace.sources)):
@@ -464,7 +464,7 @@ def is_around(table: SliceTable, key: str) -> npt.NDArray[np.bool_]:
     for number, info in enumerate(table.trace.sources):
         rows, marks = table.rows_of(number), info.marks
         if key == "range":
-            accepted[rows] = table.of_categories(marks.ranges, rows) & ~is_step(table)[rows]
+            accepted[rows] = table.of_categories(marks.ranges, rows) & ~runs_nothing(table, rows)
         elif marks.modules:
             accepted[rows] = table.named(marks.modules, rows)
     return accepted

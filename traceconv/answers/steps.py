@@ -16,7 +16,18 @@ from msgspec import Struct
 
 from traceconv.answers.attribution import NONE, Timelines, expanded, grouped, run_parts, timelines, work_of
 from traceconv.answers.section import Cell, Column, Section, Unit, Unnamed, shown_cell
-from traceconv.answers.slice_tables import ALL, NOTHING, Intervals, Rows, SliceTable, Some, gaps, sums_by, union
+from traceconv.answers.slice_tables import (
+    ALL,
+    NOTHING,
+    Intervals,
+    Rows,
+    SliceTable,
+    Some,
+    gaps,
+    intersect,
+    sums_by,
+    union,
+)
 from traceconv.errors import UsageError
 from traceconv.io.limits import UserPattern, user_pattern
 from traceconv.io.shown import Counted, one_line
@@ -163,23 +174,8 @@ def is_step(table: SliceTable) -> npt.NDArray[np.bool_]:
 def _is_step(table: SliceTable) -> npt.NDArray[np.bool_]:
     if table.step_name:
         return table.named_as(step_pattern(table.step_name))
-    marks = _marked(table)
+    marks: npt.NDArray[np.bool_] = table.once(_marked)
     return marks if np.any(marks) else _numbered(table)
-
-
-def is_span(table: SliceTable) -> npt.NDArray[np.bool_]:
-    """Return a mask of the slices that formats declare as spans of what runs in them; it is shared."""
-    mask: npt.NDArray[np.bool_] = table.once(_is_span)
-    return mask
-
-
-def _is_span(table: SliceTable) -> npt.NDArray[np.bool_]:
-    mask = np.zeros(len(table.trace.slices.ts), bool)
-    for number, info in enumerate(table.trace.sources):
-        if info.marks.spans:
-            rows = table.rows_of(number)
-            mask[rows] = table.named(info.marks.spans, rows) | table.categorised(info.marks.spans, rows)
-    return mask
 
 
 def step_rows(table: SliceTable) -> Rows:
@@ -259,7 +255,7 @@ def _numbered(table: SliceTable) -> npt.NDArray[np.bool_]:
     """Return a mask of the slices whose names count steps: "step 7", "Iteration_8".
 
     On a track, the names that differ in their number only must count up by one, at least _LEAST_NUMBERED times, and
-    none of these slices lies in another one.
+    none of these slices lies in another one. Of series inside of one another, the outermost one has the steps.
     """
     trace, slices = table.trace, table.trace.slices
     mask = np.zeros(len(slices.ts), bool)
@@ -275,12 +271,16 @@ def _numbered(table: SliceTable) -> npt.NDArray[np.bool_]:
     for row in rows[np.argsort(slices.ts[rows], kind="stable")].tolist():
         track = int(table.row_of_track[slices.track[row]])
         series.setdefault((track, numbers[int(slices.name[row])][0]), []).append(row)
-    for members in series.values():
+    steps_of: defaultdict[int, Intervals] = defaultdict(lambda: NOTHING)
+    for (track, _), members in sorted(series.items(), key=lambda found: -float(np.mean(slices.dur[found[1]]))):
         counts = np.array([numbers[int(slices.name[row])][1] for row in members])
-        counting = np.diff(counts) == 1
-        apart = table.ends(np.array(members[:-1], np.intp)) <= slices.ts[members[1:]]
-        if np.count_nonzero(counting) >= _LEAST_NUMBERED and bool(np.all(apart)):
-            mask[members] = True
+        starts, ends = slices.ts[members], table.ends(np.array(members, np.intp))
+        counting, apart = np.diff(counts) == 1, bool(np.all(ends[:-1] <= starts[1:]))
+        if np.count_nonzero(counting) >= _LEAST_NUMBERED and apart:
+            steps = steps_of[track]
+            if intersect(steps, union(starts, ends)).length == 0:
+                mask[members] = True
+                steps_of[track] = union(np.append(steps.starts, starts), np.append(steps.ends, ends))
     return mask
 
 
@@ -550,6 +550,15 @@ def ran_in(table: SliceTable, steps: Rows) -> tuple[Rows, Rows, I64, I64]:
 
 
 def runs_nothing(table: SliceTable, rows: Some = ALL) -> npt.NDArray[np.bool_]:
-    """Return which slices are steps or spans: their self time is that of nothing recorded."""
-    nothing: npt.NDArray[np.bool_] = is_step(table)[rows] | is_span(table)[rows]
+    """Return which slices run nothing of their own: steps, other marks of steps, and spans of what is inside."""
+    nothing: npt.NDArray[np.bool_] = table.once(_runs_nothing)[rows]
     return nothing
+
+
+def _runs_nothing(table: SliceTable) -> npt.NDArray[np.bool_]:
+    mask: npt.NDArray[np.bool_] = is_step(table) | table.once(_marked)
+    for number, info in enumerate(table.trace.sources):
+        if info.marks.spans:
+            rows = table.rows_of(number)
+            mask[rows] |= table.named(info.marks.spans, rows) | table.categorised(info.marks.spans, rows)
+    return mask

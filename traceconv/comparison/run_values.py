@@ -16,7 +16,7 @@ from traceconv.answers.device_work import first_above, operators, work
 from traceconv.answers.operations import NO_OPERATOR, combined, key_of
 from traceconv.answers.slice_tables import NO_PARENT, Rows, SliceTable, sums_by
 from traceconv.answers.step_parts import DISJOINT, step_parts
-from traceconv.answers.steps import NOT_RECORDED, inside, is_span, is_step, ran_in, timed_steps
+from traceconv.answers.steps import NOT_RECORDED, inside, ran_in, runs_nothing, timed_steps
 from traceconv.model.columns import I64
 from traceconv.model.trace_inputs import by_stated_inputs, inputs_of
 from traceconv.model.track_table import NO_TRACK
@@ -239,7 +239,7 @@ def _parts(table: SliceTable, steps: Rows, width: int) -> dict[str, Values]:
 def _operations(table: SliceTable, steps: Rows, keys: _Codes) -> Values:
     """Return the self time by the keys, inside the steps, or of the whole run."""
     rows, step, self_ns, begun = _inside(table, steps)
-    nothing = is_step(table)[rows] | is_span(table)[rows]
+    nothing = runs_nothing(table, rows)
     if len(steps) and np.all(nothing):
         elsewhere = _around(table, steps)
         if len(elsewhere[0]):
@@ -265,7 +265,7 @@ def _is_chosen(table: SliceTable) -> npt.NDArray[np.bool_]:
 
 def _operations_in_window(table: SliceTable) -> Rows:
     """Return the slices with a duration that are no steps, spans, waits or device work."""
-    mask = ~(is_step(table) | is_span(table) | table.is_wait) & table.timed
+    mask = ~(runs_nothing(table) | table.is_wait) & table.timed
     mask[work(table).rows] = False
     return table.recorded[mask[table.recorded] & table.in_window(table.trace.slices.ts[table.recorded])]
 
