@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from tests import commands
+from tests.answers import test_sections
 from tests.comparison import made_histories
 from tests.golden import ROOT
 from traceconv.comparison.change_points import LEAST, _differences, change_points
@@ -158,3 +159,17 @@ def test_wrong_calls_are_one_line(runs: Path) -> None:
     ):
         wrong = commands.run("history", *arguments)
         assert (wrong.returncode, words in wrong.stderr, wrong.stderr.count("error:")) == (2, True, 1)
+
+
+def test_runs_of_another_device_are_told(tmp_path: Path) -> None:
+    for run, device in enumerate(("A100", "A100", "H100")):
+        events = [test_sections.event(f"ProfilerStep#{step}", 100 * step, 90) for step in range(3)]
+        properties = {"deviceProperties": [{"id": 0, "name": device}]}
+        (tmp_path / f"{run}.json").write_text(json.dumps(test_sections.KINETO | properties | {"traceEvents": events}))
+    found = json.loads(commands.run("history", tmp_path, "--json").stdout)
+    jsonschema.validate(found, SCHEMA)
+    run = str(tmp_path / "2.json")
+    assert found["history_environment"] == [{"run": run, "property": "device", "before": "A100", "after": "H100"}]
+    (text,) = [row["text"] for row in found["summary"] if row["id"] == "environment"]
+    assert text.startswith("The runs were recorded in different ways: device (since ")
+    assert text.endswith("2.json: H100, before A100).")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 from traceconv.answers.section import Column, Section, Unit
@@ -13,6 +14,8 @@ _COLUMNS = (
     Column("before", "before", Unit.TEXT),
     Column("after", "after", Unit.TEXT),
 )
+
+_CHANGES = (Column("run", "since run", Unit.TEXT), *_COLUMNS)
 
 
 def environment(trace: Trace) -> dict[str, str]:
@@ -43,4 +46,18 @@ def differences(before: Sequence[Mapping[str, str]], after: Sequence[Mapping[str
     for name in runs[0]:
         if all(name in run for run in runs) and len({run[name] for run in runs}) > 1:
             section.rows.append((name, *("; ".join(sorted({run[name] for run in side})) for side in (before, after))))
+    return section
+
+
+def changes(names: Sequence[str], environments: Sequence[Mapping[str, str]]) -> Section:
+    """Return a row for each run that states another value of a property than the last run before it that can state it.
+
+    Args:
+        names: the names of the runs, in order.
+        environments: what each of them states.
+    """
+    section = Section("history_environment", _CHANGES)
+    for name in dict.fromkeys(name for run in environments for name in run):
+        stated = [(run, values[name]) for run, values in zip(names, environments, strict=True) if name in values]
+        section.rows += [(run, name, old, new) for (_, old), (run, new) in pairwise(stated) if old != new]
     return section

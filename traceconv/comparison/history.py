@@ -13,6 +13,7 @@ from traceconv.answers.section import Column, Section, Unit, shown_cell
 from traceconv.answers.summary import SUMMARY, Finding
 from traceconv.comparison.change_points import LEAST, Division, change_points
 from traceconv.comparison.comparison import LEAST_OF_STEP, LEAST_TICKS, RUNS, TOTAL, Run, signed, without_steps
+from traceconv.comparison.environment import changes
 from traceconv.comparison.run_values import Key, Values
 from traceconv.io.shown import Counted, one_line, quantity
 from traceconv.model.numbers import format_short
@@ -101,9 +102,11 @@ def history(runs: Sequence[Run], by: Sequence[str], *, min_change: float) -> lis
         tables[0].notes.append(
             f"{quantity(left_out, _OPERATIONS)} never took more than {format_short(least)}: left out"
         )
+    unlike = changes(names, [run.environment for run in runs])
     findings = [without_steps(without, len(runs), tables[2].name)] if 0 < len(without) < len(runs) else []
     findings += _findings(found, names, "a step" if measure == "steps" else "all operations", min_change)
-    return [_summary(findings), *tables]
+    findings += _environment(unlike)
+    return [_summary(findings), *tables, *([unlike] if unlike.rows else [])]
 
 
 def _series(key: Key, values: list[int], divisions: Sequence[Division], least: float, min_change: float) -> _Series:
@@ -160,6 +163,16 @@ def _runs(names: Sequence[str], totals: Sequence[Values | None]) -> Section:
         section.rows.append((name, *cells))
     section.legend.append("steps differ by: 1.4826 times the median distance from their median, as a share of that")
     return section
+
+
+def _environment(unlike: Section) -> Iterator[Finding]:
+    """Tell since which run a property of the recordings is another one."""
+    shown = [[shown_cell(cell, Unit.TEXT, _LONGEST_NAME) or "not stated" for cell in row] for row in unlike.rows]
+    if shown:
+        named = ", ".join(f"{name} (since {run}: {new}, before {old})" for run, name, old, new in shown[:_MOST_NAMED])
+        more = f" and {len(shown) - _MOST_NAMED} more" if len(shown) > _MOST_NAMED else ""
+        text = f"The runs were recorded in different ways: {named}{more}."
+        yield Finding("environment", text, unlike.name, {"changes": len(shown)})
 
 
 def _summary(findings: Sequence[Finding]) -> Section:
