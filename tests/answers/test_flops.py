@@ -63,6 +63,41 @@ def flops(folder: Path, events: list[dict[str, Any]], peak: str = "") -> Section
             2 * 2 * 3 * 7 * 7 * 64,
             4 * 2 * 7 * 3 * 64,
         ),
+        (
+            "aten::_efficient_attention_forward",
+            [[2, 7, 3, 64]] * 3 + [[]] * 8,
+            [""] * 9 + ["1", "False"],
+            2 * 2 * 3 * 7 * 7 * 64,
+            4 * 2 * 7 * 3 * 64,
+        ),
+        (
+            "aten::_flash_attention_backward",
+            [[2, 7, 3, 64]] * 5 + [[2, 3, 7]] + [[]] * 8,
+            [""] * 11 + ["False", "", ""],
+            10 * 2 * 3 * 7 * 7 * 64,
+            8 * 2 * 7 * 3 * 64,
+        ),
+        (
+            "aten::convolution",
+            [[2, 3, 9, 9], [4, 3, 3, 3], *[[]] * 7],
+            ["", "", "", "[2, 2]", "[1, 1]", "[1, 1]", "False", "[0, 0]", "1"],
+            2 * 2 * 4 * 5 * 5 * 3 * 3 * 3,
+            2 * 3 * 9 * 9 + 4 * 3 * 3 * 3 + 2 * 4 * 5 * 5,
+        ),
+        (
+            "aten::convolution_backward",
+            [[2, 4, 5, 5], [2, 3, 9, 9], [4, 3, 3, 3], *[[]] * 8],
+            [*[""] * 7, "False", "[0, 0]", "1", "[True, True, False]"],
+            2 * (2 * 2 * 4 * 5 * 5 * 3 * 3 * 3),
+            2 * 4 * 5 * 5 + 2 * (2 * 3 * 9 * 9 + 4 * 3 * 3 * 3),
+        ),
+        (
+            "aten::convolution_backward",
+            [[2, 4, 5, 5], [2, 3, 9, 9], [4, 3, 3, 3], *[[]] * 8],
+            [*[""] * 7, "False", "[0, 0]", "1", "[False, True, True]"],
+            2 * 2 * 4 * 5 * 5 * 3 * 3 * 3,
+            2 * 4 * 5 * 5 + 2 * 3 * 9 * 9 + 4 * 3 * 3 * 3,
+        ),
     ],
 )
 def test_the_work_of_a_call(
@@ -113,9 +148,36 @@ def test_a_type_that_is_not_stated_has_no_share(tmp_path: Path) -> None:
     assert section.notes == ["no share of the limit for calls without a stated type: --peak is about float16, bfloat16"]
 
 
-def test_shapes_that_do_not_fit_are_counted(tmp_path: Path) -> None:
-    section = flops(tmp_path, [call("aten::mm", 0, [[8, 16], [17, 32]], ["", ""])])
-    assert (section.rows, section.notes) == ([], ["of 1 call the shapes do not tell the work"])
+@pytest.mark.parametrize(
+    ("name", "dims", "concrete"),
+    [
+        ("aten::mm", [[8, 16], [17, 32]], ["", ""]),
+        ("aten::convolution", [[2, 4, 5, 5], [4, 3, 3, 3], *[[]] * 7], [*["", "", ""], *["[1, 1]"] * 3, "True"]),
+        ("aten::_flash_attention_backward", [[2, 7, 3, 64]] * 5, [""] * 14),
+        ("aten::_efficient_attention_forward", [*[[1, 7, 3, 64]] * 3, [], [5], [5]], [""] * 9 + ["0"]),
+    ],
+)
+def test_shapes_that_do_not_tell_the_work_are_counted(
+    name: str, dims: list[list[int]], concrete: list[str], tmp_path: Path
+) -> None:
+    section = flops(tmp_path, [call(name, 0, dims, concrete), *launched(1, 0, 4)])
+    assert (section.rows, section.notes) == (
+        [],
+        ["left out: 1 call whose shapes do not tell the work, 4 µs in all"],
+    )
+
+
+def test_a_call_that_holds_another_one_does_not_count(tmp_path: Path) -> None:
+    """The work of the outer call is that of the inner one, and the kernel of another operator is of none of these."""
+    dims: list[list[int]] = [[2, 3, 9, 9], [4, 3, 3, 3]]
+    outer = call("aten::_convolution", 0, dims, ["", "", "", *["[1, 1]"] * 3, "False"]) | {"dur": 20}
+    inner = call("aten::cudnn_convolution", 5, dims, ["", "", *["[1, 1]"] * 3])
+    section = flops(
+        tmp_path,
+        [outer, inner, *launched(1, 5, 30), call("aten::relu", 40, [[2, 3]], [""]), *launched(2, 40, 10)],
+    )
+    assert [(row["name"], row["time_ns"]) for row in section.records()] == [("aten::cudnn_convolution", 30_000)]
+    assert section.notes == ["75.0 % of the time of launched device work is that of these calls"]
 
 
 def test_the_peak_of_a_named_device_is_that_of_its_types(tmp_path: Path) -> None:

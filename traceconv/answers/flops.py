@@ -12,12 +12,14 @@ from msgspec import Struct
 from traceconv.answers.attribution import NONE, work_of
 from traceconv.answers.device_work import first_above, operators, work
 from traceconv.answers.peaks import Peak
-from traceconv.answers.section import Cell, Column, Section, Unit
-from traceconv.answers.slice_tables import Rows, SliceTable
+from traceconv.answers.section import Cell, Column, Section, Unit, shown_cell
+from traceconv.answers.slice_tables import NO_PARENT, Rows, SliceTable
 from traceconv.io.shown import quantity
 from traceconv.model.args import ABSENT, arg_values
 from traceconv.model.columns import I64, distinct_values
 from traceconv.model.diagnostics import CALLS
+from traceconv.model.marks import FlopMarks
+from traceconv.model.numbers import format_short
 from traceconv.model.trace_inputs import by_stated_inputs, inputs_of
 
 _COLUMNS = (
@@ -40,6 +42,16 @@ class _Problem(Struct, frozen=True):
     elements: int
 
 
+class _Call(Struct, frozen=True):
+    """The name of a call, its shapes and type, and its work, if the shapes tell it."""
+
+    name: str
+    shape: str
+    type: str
+    flop: int
+    bytes: int
+
+
 Dims = Sequence[Sequence[int]]
 Texts = Sequence[str]
 
@@ -54,29 +66,48 @@ def _product(dims: Dims, concrete: Texts, first: int) -> _Problem | None:
     return _Problem(2 * batch * rows * inner * columns, batch * (rows * inner + inner * columns + rows * columns))
 
 
-def _attention(dims: Dims, concrete: Texts, causal: int, heads_at: int) -> _Problem | None:
-    """Return the work of attention forward; `causal` is the input that states it, `heads_at` where heads are in shapes.
+def _attention(dims: Dims, concrete: Texts, causal: int, heads_at: int, first: int = 0) -> _Problem | None:
+    """Return the work of attention whose query is input `first`; `causal` is the input that states it.
 
-    Causal attention computes half of the products.
+    Heads are at `heads_at` in shapes.
     """
-    q, k, v = dims[:3]
-    if not len(q) == len(k) == len(v) == 4 or len(concrete) <= causal:
+    return _scores(dims, first, heads_at, {"False": 1, "True": 2}.get(concrete[causal]))
+
+
+def _efficient_attention(dims: Dims, concrete: Texts, mask: int, first: int = 0) -> _Problem | None:
+    """Return the work of attention whose mask is a number: 0 for none, 1 and 2 for causal ones.
+
+    The lengths of sequences in one batch, behind the bias, are in a tensor, and are not known.
+    """
+    of_mask = {"0": 1, "1": 2, "2": 2}.get(concrete[mask])
+    return None if dims[4 + 2 * first] else _scores(dims, first, 2, of_mask)
+
+
+def _scores(dims: Dims, first: int, heads_at: int, divisor: int | None) -> _Problem | None:
+    """Return the work of attention; of its gradients if one comes before the query.
+
+    Causal attention computes half of the products. Backward, scores are computed again, and each product has two
+    gradients: as torch/utils/flop_counter.py counts.
+    """
+    q, k, v = dims[first : first + 3]
+    if not len(q) == len(k) == len(v) == 4 or divisor is None:
         return None
     length_at = 3 - heads_at
     heads, depth, queries, keys = q[heads_at], q[3], q[length_at], k[length_at]
-    flop = 2 * q[0] * heads * queries * keys * (depth + v[3])
-    if concrete[causal] == "True":
-        flop //= 2
-    return _Problem(flop, 2 * math.prod(q) + math.prod(k) + math.prod(v))
+    products = 3 * depth + 2 * v[3] if first else depth + v[3]
+    flop = 2 * q[0] * heads * queries * keys * products // divisor
+    return _Problem(flop, (1 + first) * (2 * math.prod(q) + math.prod(k) + math.prod(v)))
 
 
-def _convolution(dims: Dims, concrete: Texts, padding: int) -> _Problem | None:
-    """Return the work of a convolution; its padding is input `padding`, then come stride and dilation."""
+def _convolution(
+    dims: Dims, concrete: Texts, padding: int, stride: int, dilation: int, transposed: int = NONE
+) -> _Problem | None:
+    """Return the work of a convolution, whose parameters are these inputs, if it is not transposed."""
     data, weight = dims[:2]
-    if len(data) < 3 or len(data) != len(weight) or len(concrete) <= padding + 2:
+    if len(data) < 3 or len(data) != len(weight) or (transposed != NONE and concrete[transposed] != "False"):
         return None
     spatial = len(data) - 2
-    pads, strides, dilations = (_integers(concrete[padding + at], spatial) for at in range(3))
+    pads, strides, dilations = (_integers(concrete[at], spatial) for at in (padding, stride, dilation))
     if not (pads and strides and dilations and all(strides)):
         return None
     sizes = [
@@ -85,6 +116,18 @@ def _convolution(dims: Dims, concrete: Texts, padding: int) -> _Problem | None:
     ]
     out = data[0] * weight[0] * math.prod(sizes)
     return _Problem(2 * out * math.prod(weight[1:]), math.prod(data) + math.prod(weight) + out)
+
+
+def _convolution_backward(dims: Dims, concrete: Texts, transposed: int, wanted: int) -> _Problem | None:
+    """Return the work of the gradients of a convolution: for data and weight, if wanted, that of the convolution."""
+    gradient, data, weight = dims[:3]
+    gradients = concrete[wanted].strip("[]").split(", ")[:2].count("True")
+    source = {"False": gradient, "True": data}.get(concrete[transposed])
+    if len(data) < 3 or not len(gradient) == len(data) == len(weight) or source is None:
+        return None
+    flop = 2 * math.prod(source) * math.prod(weight[1:])
+    elements = math.prod(gradient) + gradients * (math.prod(data) + math.prod(weight))
+    return _Problem(gradients * flop, elements)
 
 
 def _integers(text: str, count: int) -> list[int]:
@@ -99,7 +142,9 @@ def _integers(text: str, count: int) -> list[int]:
 _KINDS: Mapping[str, Callable[..., _Problem | None]] = {
     "product": _product,
     "attention": _attention,
+    "efficient_attention": _efficient_attention,
     "convolution": _convolution,
+    "convolution_backward": _convolution_backward,
 }
 
 
@@ -111,13 +156,11 @@ def flops(table: SliceTable, peak: Peak | None = None) -> Section:
     least, by operations or bytes, of the time it took.
     """
     section = Section("flops", _COLUMNS)
-    calls, problems, unknown = _calls(table)
-    if not len(calls):
-        section.notes.append(
-            f"of {quantity(unknown, CALLS)} the shapes do not tell the work" if unknown else "no shapes of such calls"
-        )
+    rows, calls = _calls(table)
+    if not calls:
+        section.notes.append("no shapes of such calls")
         return section
-    time = _time(table, calls)
+    time, of_device = _time(table, rows)
     elements = {
         name: element
         for info in table.trace.sources
@@ -125,11 +168,12 @@ def flops(table: SliceTable, peak: Peak | None = None) -> Section:
         for name, element in info.marks.flops.elements.items()
     }
     groups: dict[tuple[str, str, str], list[int]] = {}
-    for number, (name, shape, kind, _, _) in enumerate(problems):
-        if time[number]:
-            groups.setdefault((name, shape, kind), []).append(number)
+    for number, call in enumerate(calls):
+        if time[number] and call is not None:
+            groups.setdefault((call.name, call.shape, call.type), []).append(number)
     for (name, shape, kind), members in groups.items():
-        flop, size = sum(problems[at][3] for at in members), sum(problems[at][4] for at in members)
+        same = [call for at in members if (call := calls[at]) is not None]
+        flop, size = sum(call.flop for call in same), sum(call.bytes for call in same)
         total = int(np.sum(time[members]))
         share = peak.share(flop, size, total, elements[kind][0]) if peak is not None and kind in elements else None
         cells: tuple[Cell, ...] = (flop / 1e9, flop / total / 1e3, flop / size if size else None, share)
@@ -145,8 +189,14 @@ def flops(table: SliceTable, peak: Peak | None = None) -> Section:
     idle = int(np.count_nonzero(time == 0))
     if idle:
         section.notes.append(f"left out: {quantity(idle, CALLS)} without recorded work on the device beside them")
-    if unknown:
-        section.notes.append(f"left out: {quantity(unknown, CALLS)} whose shapes do not tell the work")
+    untold = [number for number, call in enumerate(calls) if call is None and time[number]]
+    if untold:
+        some, length = quantity(len(untold), CALLS), format_short(int(np.sum(time[untold])))
+        section.notes.append(f"left out: {some} whose shapes do not tell the work, {length} in all")
+    of_rows = int(sum(np.sum(time[members]) for members in groups.values()))
+    if 0 < of_rows < of_device:
+        known = shown_cell(of_rows / of_device, Unit.SHARE)
+        section.notes.append(f"{known} of the time of launched device work is that of these calls")
     section.legend.append(
         "time: of the device work that the calls launched; without a device, of the calls; "
         "FLOP/byte: inputs and output once each; of limit: the least time by --peak, of the time"
@@ -154,50 +204,48 @@ def flops(table: SliceTable, peak: Peak | None = None) -> Section:
     return section
 
 
-_Problems = list[tuple[str, str, str, int, int]]
-
-
-def _calls(table: SliceTable) -> tuple[Rows, _Problems, int]:
-    """Return the calls with known work; name, shapes, type, operations and bytes of each; and the number of others."""
+def _calls(table: SliceTable) -> tuple[Rows, list[_Call | None]]:
+    """Return the calls of listed names that hold no other one; None for those whose shapes do not tell their work."""
     trace, slices = table.trace, table.trace.slices
-    found: list[int] = []
-    problems: _Problems = []
-    unknown = 0
-    is_counted = np.zeros(len(slices.ts), bool)
+    is_counted, is_call = np.zeros((2, len(slices.ts)), bool)
     is_counted[table.counted] = True
+    parts: list[tuple[Rows, FlopMarks, dict[int, tuple[str, tuple[int, ...]]]]] = []
     for number, info in enumerate(trace.sources):
-        marks = info.marks.flops
-        if marks is None:
-            continue
-        rows = table.rows_of(number)
-        rows = rows[is_counted[rows] & table.timed[rows]]
-        distinct = distinct_values(slices.name[rows]).tolist()
-        names = {at: kind for at in distinct if (kind := marks.kinds.get(trace.strings[at]))}
-        rows = rows[np.isin(slices.name[rows], list(names))]
+        if (marks := info.marks.flops) is not None:
+            rows = table.rows_of(number)
+            rows = rows[is_counted[rows] & table.timed[rows]]
+            distinct = distinct_values(slices.name[rows]).tolist()
+            names = {at: kind for at in distinct if (kind := marks.kinds.get(trace.strings[at]))}
+            rows = rows[np.isin(slices.name[rows], list(names))]
+            is_call[rows] = True
+            parts.append((rows, marks, names))
+    parent = table.nesting.parent[is_call]
+    holds = np.append(np.zeros(len(slices.ts), bool), False)  # NONE is the last one
+    holds[first_above(table, np.where(parent == NO_PARENT, NONE, parent), is_call)] = True
+    found: list[Rows] = [np.empty(0, np.intp)]
+    calls: list[_Call | None] = []
+    for rows, marks, names in parts:
+        rows = rows[~holds[rows]]
         keys = (marks.shapes, marks.types, marks.inputs)
         numbers, values = arg_values(trace.args, slices.args_at[rows], slices.args_len[rows], keys)
+        pairs = list(zip(slices.name[rows].tolist(), numbers.tolist(), strict=True))
         known = {
-            (name, at): _problem(names[name], marks.elements, *values[at])
-            for name, at in set(zip(slices.name[rows].tolist(), numbers.tolist(), strict=True))
+            (name, at): _call(trace.strings[name], names[name], marks.elements, *values[at]) for name, at in set(pairs)
         }
-        for row, name, at in zip(rows.tolist(), slices.name[rows].tolist(), numbers.tolist(), strict=True):
-            problem = known[name, at]
-            if problem is None:
-                unknown += 1
-                continue
-            found.append(row)
-            problems.append((trace.strings[name], *problem))
-    return np.array(found, np.intp), problems, unknown
+        found.append(rows)
+        calls += [known[pair] for pair in pairs]
+    return np.concatenate(found), calls
 
 
-def _problem(
+def _call(
+    name: str,
     kind: tuple[str, tuple[int, ...]],
     elements: Mapping[str, tuple[str, int]],
     dims: Any,
     types: Any,
     concrete: Any,
-) -> tuple[str, str, int, int] | None:
-    """Return the shapes, the type, the operations and the bytes of a call; None if its args do not tell them."""
+) -> _Call | None:
+    """Return a call; None if its args do not tell its work."""
     if dims is ABSENT or types is ABSENT or not isinstance(dims, list) or not isinstance(types, list):
         return None
     texts = [text if isinstance(text, str) else "" for text in concrete] if isinstance(concrete, list) else []
@@ -209,22 +257,26 @@ def _problem(
     if problem is None or problem.flop <= 0:
         return None
     shown = [size for size in dims if size]
-    of_operand = next((name for name, size in zip(types, dims, strict=False) if len(size) > 1), "")
+    of_operand = next((text for text, size in zip(types, dims, strict=False) if len(size) > 1), "")
     shape = " ".join("x".join(map(str, size)) for size in shown)
-    return shape, str(of_operand), problem.flop, problem.elements * elements.get(of_operand, ("", 0))[1]
+    size = problem.elements * elements.get(of_operand, ("", 0))[1]
+    return _Call(name, shape, str(of_operand), problem.flop, size)
 
 
-def _time(table: SliceTable, calls: Rows) -> I64:
-    """Return the time of the device work that each call launched, ns; of inputs without device work the durations."""
+def _time(table: SliceTable, calls: Rows) -> tuple[I64, int]:
+    """Return the time of the device work that each call launched, ns; of inputs without device work the durations.
+
+    Also return the time of all device work that the slices in question launched, ns.
+    """
     slices, found = table.trace.slices, work(table)
-    accepted = np.zeros(len(slices.ts), bool)
-    accepted[calls] = True
-    owner = first_above(table, operators(table), accepted)
-    of_row = np.zeros(len(slices.ts), np.int64)
-    some = owner != NONE
+    accepted, counted = np.zeros((2, len(slices.ts)), bool)
+    accepted[calls] = counted[table.counted] = True
+    launched_by = operators(table)
+    owner, of_row = first_above(table, launched_by, accepted), np.zeros(len(slices.ts), np.int64)
+    some, whole = owner != NONE, first_above(table, launched_by, counted) != NONE
     np.add.at(of_row, owner[some], slices.dur[found.rows[some]])
     inputs = inputs_of(by_stated_inputs(table.trace), "slices")
     with_device = [inputs[work_of(table, number)] for number in range(len(table.trace.sources))]
     on_host = ~np.isin(inputs[calls], np.concatenate(with_device))
     times: I64 = np.where(on_host, slices.dur[calls], of_row[calls])
-    return times
+    return times, int(np.sum(slices.dur[found.rows[whole]]))

@@ -109,19 +109,30 @@ _METHOD = "baseTimeNanoseconds of the file, from a CPU counter that follows the 
 _DEVICE_WORK = ("kernel", "gpu_memcpy", "gpu_memset", "cuda_sync", "xpu_sync", "mtia_ccp_events")
 _DEVICE_MARKS = ("gpu_user_annotation", "cuda_event", "cuda_profiler_range")
 _ON_DEVICE = frozenset((*_DEVICE_WORK, *_DEVICE_MARKS, "Kernel", "Memcpy", "Memset"))
-#: By the signatures in PyTorch's native_functions.yaml (2.9). Operators that call these are not listed.
+#: By the signatures in PyTorch's native_functions.yaml (2.9). Calls that hold others of these do not count.
 _FLOPS = FlopMarks(
     "Input Dims",
     "Input type",
     "Concrete Inputs",
     {
         **dict.fromkeys(("aten::mm", "aten::bmm", "aten::_scaled_mm", "aten::_int_mm"), ("product", (0,))),
-        **dict.fromkeys(("aten::addmm", "aten::baddbmm"), ("product", (1,))),
+        **dict.fromkeys(("aten::addmm", "aten::baddbmm", "aten::_addmm_activation"), ("product", (1,))),
         "aten::_flash_attention_forward": ("attention", (8, 2)),
+        "aten::_flash_attention_backward": ("attention", (11, 2, 1)),
+        "aten::_scaled_dot_product_flash_attention": ("attention", (4, 1)),
+        "aten::_scaled_dot_product_flash_attention_backward": ("attention", (11, 1, 1)),
         "aten::_scaled_dot_product_flash_attention_for_cpu": ("attention", (4, 1)),
+        "aten::_scaled_dot_product_flash_attention_for_cpu_backward": ("attention", (7, 1, 1)),
         "aten::_scaled_dot_product_cudnn_attention": ("attention", (6, 1)),
-        "aten::cudnn_convolution": ("convolution", (2,)),
-        **dict.fromkeys(("aten::mkldnn_convolution", "aten::miopen_convolution"), ("convolution", (3,))),
+        "aten::_scaled_dot_product_cudnn_attention_backward": ("attention", (14, 1, 1)),
+        "aten::_scaled_dot_product_efficient_attention": ("attention", (6, 1)),
+        "aten::_scaled_dot_product_efficient_attention_backward": ("attention", (11, 1, 1)),
+        "aten::_efficient_attention_forward": ("efficient_attention", (9,)),
+        "aten::_efficient_attention_backward": ("efficient_attention", (14, 1)),
+        **dict.fromkeys(("aten::convolution", "aten::_convolution"), ("convolution", (4, 3, 5, 6))),
+        "aten::cudnn_convolution": ("convolution", (2, 3, 4)),
+        **dict.fromkeys(("aten::mkldnn_convolution", "aten::miopen_convolution"), ("convolution", (3, 4, 5))),
+        "aten::convolution_backward": ("convolution_backward", (7, 10)),
     },
     {
         "float": ("float32", 4),
