@@ -167,9 +167,12 @@ def _runs(names: Sequence[str], totals: Sequence[Values | None]) -> Section:
 
 def _environment(unlike: Section) -> Iterator[Finding]:
     """Tell since which run a property of the recordings is another one."""
-    shown = [[shown_cell(cell, Unit.TEXT, _LONGEST_NAME) or "not stated" for cell in row] for row in unlike.rows]
+    shown = [[shown_cell(cell, Unit.TEXT, _LONGEST_NAME) or "not stated" for cell in row[1:]] for row in unlike.rows]
     if shown:
-        named = ", ".join(f"{name} (since {run}: {new}, before {old})" for run, name, old, new in shown[:_MOST_NAMED])
+        named = ", ".join(
+            f"{name} (since {one_line(str(row[0]))}: {new}, before {old})"
+            for row, (name, old, new) in zip(unlike.rows, shown[:_MOST_NAMED], strict=False)
+        )
         more = f" and {len(shown) - _MOST_NAMED} more" if len(shown) > _MOST_NAMED else ""
         text = f"The runs were recorded in different ways: {named}{more}."
         yield Finding("environment", text, unlike.name, {"changes": len(shown)})

@@ -65,6 +65,8 @@ def measured(seeds: int, quick: bool, recorded: Sequence[Attempt], only: Sequenc
     found = []
     exact = exact_attempts() if not only or "exact" in only else []
     rows = all_rows(seeds, quick, recorded, exact)
+    if unknown := set(only) - set(rows):
+        raise SystemExit(f"no row is called {', '.join(sorted(unknown))}; rows: {', '.join(rows)}")
     for name in only or rows:
         row = rows[name]()
         print(f"{row.regime}: {row.reached}", file=sys.stderr, flush=True)
