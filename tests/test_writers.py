@@ -18,7 +18,7 @@ from perfetto.protos.perfetto.trace import perfetto_trace_pb2 as pb
 from tests import kernels, oracle
 from tests.decode import unknown_fields
 from tests.oracle.fixtures import OpenTrace
-from traceconv.api import Output, write
+from traceconv.api import Output, read, write
 from traceconv.check import check_file
 from traceconv.errors import UsageError
 from traceconv.families.common import wire_writer as wire
@@ -357,14 +357,14 @@ def test_a_monotonic_clock(load: Load) -> None:
 ARGS: list[tuple[bytes, str, Any]] = [
     (b"1", "int_value", 1),
     (b"-9223372036854775808", "int_value", -(2**63)),
-    (b"18446744073709551615", "string_value", "18446744073709551615"),
-    (b"1" * 6000, "string_value", "1" * 6000),
+    (b"18446744073709551615", "legacy_json_value", "18446744073709551615"),
+    (b"1" * 6000, "legacy_json_value", "1" * 6000),
     (b"0.5e1", "double_value", 5.0),
-    (b"1e999", "string_value", "1e999"),
+    (b"1e999", "legacy_json_value", "1e999"),
     (b"true", "bool_value", True),
-    (b"null", "string_value", "null"),
-    (b"{ }", "string_value", "{}"),
-    (b"[]", "string_value", "[]"),
+    (b"null", "legacy_json_value", "null"),
+    (b"{ }", "legacy_json_value", "{}"),
+    (b"[]", "legacy_json_value", "[]"),
     (b'"\\ud83d\\ude00\\n"', "string_value", "\U0001f600\n"),
     (b'"\\ud800"', "string_value", "\ufffd"),
     (b'"\xff"', "string_value", "\ufffd"),
@@ -383,6 +383,16 @@ def test_annotation_types(raw: bytes, field: str, value: Any) -> None:
         assert (field, value) == ("string_value", texts[found.string_value_iid])
     else:
         assert (kind, getattr(found, kind)) == (field, value)
+
+
+@pytest.mark.parametrize("value", [None, [], {}, "[]", "null", 2**64 - 1, [[], {}, None, [[1], []]], {"a": {"b": []}}])
+def test_args_are_equal_when_read_again(value: Any, tmp_path: Path) -> None:
+    out = builder()
+    out.slice(out.tracks.add("t"), T, 1, "x", args={"k": value})
+    (tmp_path / "a.pftrace").write_bytes(written(out.finish(), writer_named("perfetto")))
+    trace = read(tmp_path / "a.pftrace")
+    at, size = int(trace.slices.args_at[0]), int(trace.slices.args_len[0])
+    assert json.loads(trace.args.get(at, size)) == {"k": value}
 
 
 def test_broken_args_are_kept_as_text() -> None:

@@ -68,7 +68,7 @@ cdef enum:
     _STATE = 5
     _SLICE = 6
     #: Fields of DebugAnnotation with their wire types: name_iid, name; bool_value, uint_value, int_value, double_value,
-    #: string_value, string_value_iid; dict_entries, array_values.
+    #: string_value, string_value_iid, legacy_json_value; dict_entries, array_values.
     _KEY_IID = 1 << 3
     _KEY_TEXT = 10 << 3 | 2
     _BOOL = 2 << 3
@@ -77,6 +77,7 @@ cdef enum:
     _DOUBLE = 5 << 3 | 1
     _TEXT_VALUE = 6 << 3 | 2
     _TEXT_IID = 17 << 3
+    _JSON_VALUE = 9 << 3 | 2
     _DICT = 11 << 3 | 2
     _ITEM = 12 << 3 | 2
     _MAX_DEPTH = 32
@@ -215,6 +216,8 @@ cdef class _ArgsWriter:
             return self._chunk(slot, _TEXT, value.value)
         if value.tag == _TEXT_VALUE:
             return self._plain(p, &value)
+        if value.tag == _JSON_VALUE:
+            return self._literal(p + value.at, <Py_ssize_t>value.value)
         if value.tag == _DICT or value.tag == _ITEM:
             return self._several(p, begin, end, slot, value.tag, depth + 1)
         return self._scalar(value.tag, value.value)
@@ -234,6 +237,8 @@ cdef class _ArgsWriter:
             elif field.tag == _DICT or field.tag == _ITEM:
                 if self._value_field.tag and self._value_field.tag != field.tag:
                     return False
+                self._value_field = field
+            elif field.tag == _JSON_VALUE and self._value_field.tag == _TEXT_VALUE:  # the same value
                 self._value_field = field
             elif _is_value(field.tag) and not self._value_field.tag:
                 self._value_field = field
@@ -287,6 +292,15 @@ cdef class _ArgsWriter:
             self._put(p[i])
         self._put(c'"')
         return 0
+
+    cdef int _literal(self, const uint8_t *text, Py_ssize_t size) noexcept:
+        """Write JSON that is null, or an empty object or array."""
+        if not (
+            (size == 4 and memcmp(text, <const char *>b"null", 4) == 0)
+            or (size == 2 and (memcmp(text, <const char *>b"[]", 2) == 0 or memcmp(text, <const char *>b"{}", 2) == 0))
+        ):
+            return _ODD
+        return self._bytes(text, size) if self._fits(size) else _FULL
 
     cdef inline bint _fits(self, Py_ssize_t size) noexcept:
         return size <= self._room - self.used

@@ -12,9 +12,9 @@ For that, what a block interns comes in a fixed order: names of events, texts an
 number, then texts in args in the order of the file.
 
 Args keep their types: integers, doubles, bools, texts, nested objects and arrays. Values that a debug annotation cannot
-express become text: null ("null"), an empty object or array ("{}", "[]"), integers beyond int64 (Perfetto shows the
-upper half of uint64 as negative numbers) and doubles out of range, both with their exact digits, and values nested
-deeper than 64 levels, as JSON. Of a key that occurs twice the last value counts.
+express become text for Perfetto, and JSON for those who read the file again: null, an empty object or array, integers
+beyond int64 (Perfetto shows the upper half of uint64 as negative numbers) and doubles out of range, with their exact
+digits. Values nested deeper than 64 levels become text, as JSON. Of a key that occurs twice the last value counts.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ _BEGIN, _END, _INSTANT, _COUNTER = 1, 2, 3, 4
 _CATEGORIES, _NAMES, _ANNOTATION_NAMES, _PLACES, _FUNCTIONS, _FRAMES, _CALLSTACKS = 1, 2, 3, 4, 5, 6, 7
 _MAPPING_PATHS, _MAPPINGS, _LOG_BODIES, _ANNOTATION_TEXTS = 17, 19, 20, 29
 # DebugAnnotation
-_KEY_IID, _BOOL, _INT, _DOUBLE, _TEXT, _KEY, _ENTRY, _ITEM, _TEXT_IID = 1, 2, 4, 5, 6, 10, 11, 12, 17
+_KEY_IID, _BOOL, _INT, _DOUBLE, _TEXT, _JSON, _KEY, _ENTRY, _ITEM, _TEXT_IID = 1, 2, 4, 5, 6, 9, 10, 11, 12, 17
 
 #: The packet sequence of all events but call stack samples; each name of samples has one of those behind it.
 _SEQUENCE = 1
@@ -644,11 +644,13 @@ class Annotations:
             return self._nested(raw, depth, key)
         if first in (b"t", b"f"):
             return wire.integer(_BOOL, first == b"t")
-        return wire.text(_TEXT, "null") if first == b"n" else _number(raw)
+        return _both(b"null") if first == b"n" else _number(raw)
 
     def _nested(self, raw: bytes, depth: int, key: int) -> bytes:
-        if depth >= _MAX_DEPTH or not raw[1:-1].strip():
-            return wire.blob(_TEXT, raw if depth >= _MAX_DEPTH else raw[:1] + raw[-1:])
+        if depth >= _MAX_DEPTH:
+            return wire.blob(_TEXT, raw)
+        if not raw[1:-1].strip():
+            return _both(raw[:1] + raw[-1:])
         try:
             if raw[:1] == b"[":
                 items = [self._value(bytes(item), depth + 1, key) for item in _raw_items(raw)]
@@ -668,9 +670,17 @@ class Annotations:
 def _number(raw: bytes) -> bytes:
     if raw.lstrip(b"-").isdigit():
         whole = whole_of(raw)
-        return wire.integer(_INT, whole) if whole is not None and fits_int64(whole) else wire.blob(_TEXT, raw)
+        return wire.integer(_INT, whole) if whole is not None and fits_int64(whole) else _both(raw)
     number = double_of(raw.decode("latin-1"))
-    return wire.blob(_TEXT, raw) if number is None else wire.double(_DOUBLE, number)
+    return _both(raw) if number is None else wire.double(_DOUBLE, number)
+
+
+def _both(raw: bytes) -> bytes:
+    """Return the value fields of JSON as text, which Perfetto shows, and as JSON, which it reads only without the text.
+
+    Of a oneof, protobuf keeps the last one.
+    """
+    return wire.blob(_TEXT, raw) + wire.blob(_JSON, raw)
 
 
 def _decoded_text(raw: bytes) -> str:
