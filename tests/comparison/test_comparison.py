@@ -75,7 +75,7 @@ def test_five_runs_a_side_say_that_they_cannot_decide_and_how_many_can() -> None
     assert {row["verdict"] for row in _rows(comparison).values()} <= {"unclear", "same"}
     (summary, *_) = comparison.sections
     assert summary.sentences[-1] == (
-        "With 5 and 5 runs, none of 102 rows can be called changed: "
+        "With 5 runs of each side, none of 102 rows can be called changed: "
         "record 9 of each side to find a change of 5 % in one row."
     )
 
@@ -90,7 +90,7 @@ def test_a_run_a_side_has_differences_without_a_verdict() -> None:
     assert not comparison.is_slower(0.05, rows=True)
     assert not comparison.is_decided(rows=False)
     assert comparison.sections[0].sentences[-1] == (
-        "With 1 and 1 run, no change can be told from noise: if runs differ by as much as steps, 1.0 %, "
+        "With 1 run of each side, no change can be told from noise: if runs differ by as much as steps, 1.0 %, "
         "11 of each side find a change of 2 % in one row."
     )
 

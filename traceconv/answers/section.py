@@ -81,7 +81,7 @@ def shown_cell(cell: Cell, unit: Unit, longest: int = 0) -> str:
     if unit is Unit.NS:
         return format_short(float(cell)) if abs(float(cell)) < HOUR_NS else format_long(int(cell))
     if unit is Unit.SHARE:
-        return f"{100 * float(cell):.1f} %"
+        return f"{100 * float(cell):z.1f} %"
     if unit is Unit.BYTES:
         return _bytes(int(cell))
     if unit is Unit.RATE:

@@ -473,7 +473,7 @@ def signed(ns: int) -> str:
 def _changed(table: Table) -> Finding:
     judged, (before, after) = table.judged[0], table.total.means
     what = "a step took" if table.measure == "steps" else f"all {table.measure} took"
-    change = f"{100 * float(after / before - 1):+.1f} %" if before else "no ratio"
+    change = f"{100 * float(after / before - 1):+z.1f} %" if before else "no ratio"
     bounds = judged.shift
     within = ""
     if bounds is not None and bounds.low is not None and bounds.high is not None:
@@ -547,7 +547,8 @@ def _power(tables: Sequence[Table], before: int, after: int, min_change: float) 
     """Tell how large a change has to be to be found, or how many runs are needed."""
     of_all = [judged for table in tables for judged in table.judged if all(map(any, judged.row.values))]
     tests = max(sum(judged.p is not None for judged in of_all), 1)
-    runs = f"With {before} and {quantity(after, RUNS)}"
+    sides = f"{quantity(before, RUNS)} of each side" if before == after else f"{before} and {quantity(after, RUNS)}"
+    runs = f"With {sides}"
     if min(before, after) < 2:
         spread = tables[0].spread if tables else 0.0
         needed = runs_to_find(min_change, spread, len(of_all)) if spread else None

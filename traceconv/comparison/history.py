@@ -193,7 +193,7 @@ def _findings(found: Sequence[_Series], names: Sequence[str], what: str, min_cha
         yield Finding("few_runs", text, "history_runs", {"runs": count, "needed": 2 * LEAST})
         return
     for change in total.changes:
-        ratio = f", {100 * (change.ratio - 1):+.1f} %" if change.ratio else ""
+        ratio = f", {100 * (change.ratio - 1):+z.1f} %" if change.ratio else ""
         since = f"Since run {change.at + 1} ({one_line(names[change.at])}), {what} takes"
         text = f"{since} {format_short(change.after)}, before {format_short(change.before)}{ratio}."
         numbers = {"run": change.at + 1, "before_ns": round(change.before), "after_ns": round(change.after)}
