@@ -315,7 +315,7 @@ cdef class _Annotator:
         if end < 0:
             return _UNUSUAL
         if first == c"n":
-            _put_both(self.out, p + at, 4)
+            _put_shown(self.out, p + at, 4)
         else:
             _put_integer(self.out, 0x10, first == c"t")
         return end
@@ -338,7 +338,7 @@ cdef class _Annotator:
         if p[at] == c"." or _is_exponent(p[at]):
             return self._double(p, start, at, value, digits)
         if digits > _MAX_DIGITS or value > _INT64_END or (value == _INT64_END and not negative):
-            _put_both(self.out, p + start, at - start)
+            _put_shown(self.out, p + start, at - start)
         else:
             _put_integer(self.out, 0x20, 0 - value if negative else value)
         return at
@@ -377,7 +377,7 @@ cdef class _Annotator:
         else:
             number = float(p[start:end])
             if number - number != 0:
-                _put_both(self.out, p + start, end - start)
+                _put_shown(self.out, p + start, end - start)
                 return end
         self.out.byte(0x29)
         _put_double(self.out, number)
@@ -437,7 +437,7 @@ cdef class _Annotator:
             return _UNUSUAL
         at = _behind_space(p, at + 1)
         if p[at] == closing:
-            _put_both(self.out, b"{}" if is_object else b"[]", 2)
+            _put_shown(self.out, b"{}" if is_object else b"[]", 2)
             return at + 1
         while True:
             self.out.byte(0x5A if is_object else 0x62)

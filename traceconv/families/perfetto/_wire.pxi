@@ -32,8 +32,8 @@ cdef inline void _put_text(_Buffer out, int tag, const uint8_t *p, Py_ssize_t si
     out.bytes(p, size)
 
 
-cdef inline void _put_both(_Buffer out, const uint8_t *p, Py_ssize_t size) noexcept:
-    """Append the value of an annotation as text, then as JSON: `writer._both`."""
+cdef inline void _put_shown(_Buffer out, const uint8_t *p, Py_ssize_t size) noexcept:
+    """Append the value of an annotation as text, then as JSON: `writer._shown`."""
     _put_text(out, 0x32, p, size)
     _put_text(out, 0x4A, p, size)
 

@@ -644,13 +644,13 @@ class Annotations:
             return self._nested(raw, depth, key)
         if first in (b"t", b"f"):
             return wire.integer(_BOOL, first == b"t")
-        return _both(b"null") if first == b"n" else _number(raw)
+        return _shown(b"null") if first == b"n" else _number(raw)
 
     def _nested(self, raw: bytes, depth: int, key: int) -> bytes:
         if depth >= _MAX_DEPTH:
             return wire.blob(_TEXT, raw)
         if not raw[1:-1].strip():
-            return _both(raw[:1] + raw[-1:])
+            return _shown(raw[:1] + raw[-1:])
         try:
             if raw[:1] == b"[":
                 items = [self._value(bytes(item), depth + 1, key) for item in _raw_items(raw)]
@@ -670,12 +670,12 @@ class Annotations:
 def _number(raw: bytes) -> bytes:
     if raw.lstrip(b"-").isdigit():
         whole = whole_of(raw)
-        return wire.integer(_INT, whole) if whole is not None and fits_int64(whole) else _both(raw)
+        return wire.integer(_INT, whole) if whole is not None and fits_int64(whole) else _shown(raw)
     number = double_of(raw.decode("latin-1"))
-    return _both(raw) if number is None else wire.double(_DOUBLE, number)
+    return _shown(raw) if number is None else wire.double(_DOUBLE, number)
 
 
-def _both(raw: bytes) -> bytes:
+def _shown(raw: bytes) -> bytes:
     """Return the value fields of JSON as text, which Perfetto shows, and as JSON, which it reads only without the text.
 
     Of a oneof, protobuf keeps the last one.
