@@ -81,6 +81,20 @@ def test_chunks_of_rows_change_nothing(rows: int, monkeypatch: pytest.MonkeyPatc
     assert answers(trace, Aligned(), asked) == whole
 
 
+def test_calls_of_the_system_wait_in_all_formats(tmp_path: Path) -> None:
+    """Others are calls of Nsight Systems, and may be functions of the program elsewhere."""
+    names = ["futex", "pthread_cond_wait", "epoll_wait", "poll", "select", "sleep", "futexes"]
+    events = [
+        {"ph": "X", "name": name, "ts": at, "dur": 1, "pid": 1, "tid": 1, "args": {}} for at, name in enumerate(names)
+    ]
+    (tmp_path / "a.json").write_text(json.dumps(events))
+    found = [
+        {row["name"] for row in report([tmp_path / "a.json"], Questions([name]))[0].records()}
+        for name in ("waits", "operations")
+    ]
+    assert found == [set(names[:3]), set(names[3:])]
+
+
 @pytest.mark.parametrize(
     "sort",
     [

@@ -61,8 +61,12 @@ def limit(path: Path, events: Events) -> dict[str, Any]:
     return found
 
 
-def loader(start: float, end: float) -> dict[str, Any]:
-    name = "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"
+LIGHTNING = "[pl][profile][_TrainingEpochLoop].train_dataloader_next"
+
+
+def loader(
+    start: float, end: float, name: str = "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"
+) -> dict[str, Any]:
     return event(name, 1000 + start, end - start, cat="user_annotation")
 
 
@@ -75,6 +79,9 @@ def loader(start: float, end: float) -> dict[str, Any]:
         # Loaders run in half of the time in which the host is late, 25 µs, or in less.
         (late((85, 88), loader(70, 82.5)), "input data", "Input data limited the run: "),
         (late((85, 88), loader(70, 82.499)), "host", "The host limited the run: "),
+        (late((85, 88), loader(70, 85, LIGHTNING)), "input data", "Input data limited the run: "),
+        (late((85, 88), loader(70, 85, "## next_batch ##")), "input data", "Input data limited the run: "),
+        (late((85, 88), loader(70, 85, "## wait_for_batch ##")), "host", "The host limited the run: "),
         # Other causes of idle time.
         (late((62, 88)), "host", ", 26.0 % during launch calls"),
         (late((40, 45)), "device_wait", "Idle time limited the run: "),

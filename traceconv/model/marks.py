@@ -353,19 +353,19 @@ WAITS: Final = (
     r"|<built-in method (?:acquire|__enter__) of _thread\.R?[lL]ock object at 0x[0-9a-fA-F]+>"
     r"|<built-in (?:method|function) (?:sleep|select|poll)\b.*|(?:_thread\.)?R?[lL]ock\.acquire|time\.sleep"
     r"|(?:.*/)?selectors\.py\(\d+\): select|(?:.*/)?connection\.py\(\d+\): (?:wait|poll|_poll)"
+    r"|pthread_(?:cond_(?:timed)?wait|join|mutex_lock)|sem_(?:timed)?wait|(?:clock_)?nanosleep|usleep|futex|epoll_p?wait"
     r"|MXNDArrayWaitAll|MXNDArrayWaitToRead|WaitForVar|LocalDeviceState::WaitFor|.*::Await"
     r"|\$\S+\.py:\d+ (?:try_to_block|block_until_ready|wait|wait_for|acquire|join)"
     r"|ThunkExecutor::Execute \(wait for completion\)|Wait for (?:donation|usage) holds"
 )
-#: The calls of the system in which a thread waits, as Nsight Systems records them. Elsewhere these can be other names.
-SYSTEM_WAITS: Final = (
-    r"pthread_(?:cond_(?:timed)?wait|join|mutex_lock)|sem_(?:timed)?wait|p?poll|epoll_wait|p?select|(?:clock_)?nanosleep"
-    r"|futex|usleep|sleep"
-)
-#: Found in the names of slices that load input data: PyTorch's DataLoader and its frames, iterators of TensorFlow.
+#: More calls of the system in which a thread waits, as Nsight Systems records them. Elsewhere these can be other names.
+SYSTEM_WAITS: Final = r"p?poll|p?select|sleep"
+#: Found in the names of slices that load input data: PyTorch's DataLoader and its frames, iterators of TensorFlow, the
+#: loops of Lightning (`_on_before_fetch`), the train pipelines of TorchRec.
 INPUT_DATA: Final = (
     r"enumerate\(DataLoader\)|DataLoader\S*\.__next__|IteratorGetNext|Iterator::"
     r"|dataloader\.py\(\d+\): (?:__next__|_next_data|_get_data|_try_get_data)"
+    r"|^\[pl\]\[profile\]\[\w+Loop\]\.\w+_next$|^## next_batch ##$"
 )
 #: Streams of a GPU, and the operations of a TPU, as XLA's profiler draws them beside lines that repeat them.
 XLA_DEVICES: Final = DeviceMarks(
