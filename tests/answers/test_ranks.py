@@ -225,6 +225,19 @@ def test_collectives_that_state_nothing_beside_others_are_of_no_known_group(tmp_
     assert "not matched: 2 records of collectives without their group" in notes
 
 
+@pytest.mark.parametrize(("shorter", "said"), [(10, True), (9, True), (8, False), (0, False)])
+def test_durations_tell_who_came_last_where_clocks_do_not(shorter: int, said: bool, tmp_path: Path) -> None:
+    """The starts of all differ by less than the bound, and rank 1 takes less time than the others or as much."""
+    ranks = {
+        rank: [collective(2 * n * MS, (90 if rank and n < shorter else 100) * US, n) for n in range(10)]
+        for rank in (0, 1)
+    }
+    notes = tables(*write(tmp_path, ranks))["collectives"].notes
+    assert notes[0] == "10 of 10: who came last is not known (within the bound)"
+    note = f"rank 1 took the least time in {shorter} of these 10: it came last, if all leave at one time"
+    assert notes[1:] == [note] * said
+
+
 def test_one_rank_alone_is_said(tmp_path: Path) -> None:
     (section,) = tables(GLOO[0]).values()
     assert not section.rows

@@ -76,6 +76,8 @@ _HOSTS = (
     Column("method", "placed by", Unit.TEXT, detail=True),
     Column("input", "input", Unit.TEXT, detail=True),
 )
+#: A rank is said to have come last by durations if they say so in this share of the collectives in question.
+_MOST_OF = 0.9
 #: The most ranks that are named in a list.
 _MOST_NAMED = 8
 
@@ -209,11 +211,26 @@ def _add_collectives(section: Section, who: WhoWaited, matched: Matched, begin: 
         return
     why = Counter(filter(None, who.unknown))
     section.notes += [f"{why[reason]} of {len(section.rows)}: who came last is {reason}" for reason in sorted(why)]
+    section.notes += _shortest(who)
     section.legend.append(
         "transfer: the shortest duration of any rank; waited: the longest duration without it; who: of which rank"
     )
     if any(who.missing):
         section.notes.append("where ranks are missing, transfers may be shorter, and waits longer")
+
+
+def _shortest(who: WhoWaited) -> list[str]:
+    """Return a note on the rank that took the least time in most collectives whose last rank clocks do not tell."""
+    records, collective = who.waited.records, who.waited.collective
+    is_shortest = np.maximum(records.end - records.start, 0) == who.waited.transfer[collective]
+    is_single = np.bincount(collective[is_shortest], minlength=len(who.unknown)) == 1
+    asked = np.array([bool(why) and not lacks for why, lacks in zip(who.unknown, who.missing, strict=True)], bool)
+    taken = Counter(records.rank[is_shortest & (asked & is_single)[collective]].tolist())
+    rank, count = max(taken.items(), key=lambda item: item[1], default=(0, 0))
+    whole = int(np.count_nonzero(asked))
+    if not count or count < _MOST_OF * whole:
+        return []
+    return [f"rank {rank} took the least time in {count} of these {whole}: it came last, if all leave at one time"]
 
 
 def _unknown(waited: Waits, number: int, missing: int) -> str:
