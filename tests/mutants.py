@@ -395,6 +395,7 @@ MUTANTS: Sequence[Mutant] = (
     Mutant("answers.summaries:logs", changed(rows=[]), ("tests/answers/test_logs.py",)),
     Mutant("answers.device_work:kernels", changed(rows=[]), ("tests/answers/test_device_work.py",)),
     Mutant("answers.step_parts:step_parts", changed(rows=[]), ("tests/answers/test_step_parts.py",)),
+    Mutant("answers.step_parts:step_kernels", changed(rows=[]), ("tests/answers/test_step_parts.py",)),
     Mutant("answers.steps:step_differences", changed(rows=[]), ("tests/answers/test_step_parts.py",)),
     Mutant("answers.flops:flops", changed(rows=[]), ("tests/answers/test_flops.py",)),
 )

@@ -264,7 +264,7 @@ def test_ranks_without_collectives_have_steps_and_no_zeros(tmp_path: Path) -> No
     assert {row[key] for row in (zero, one) for key in ("collectives", "last", "caused_ns", "suffered_share")} == {None}
     notes = found["ranks"].notes
     assert NOT_KNOWN in notes
-    assert found["collectives"].notes == ["no records of different ranks are certain to be of one collective"]
+    assert found["collectives"].notes == ["no communication is recorded"]
     assert "no input states how many ranks the job has: whether some are missing is not known" in notes
     assert not found["collectives"].rows
 

@@ -21,7 +21,7 @@ from traceconv.answers.device_time import NOTHING_RAN, device
 from traceconv.answers.operations import operations, waits
 from traceconv.answers.section import Window
 from traceconv.answers.slice_tables import SliceTable
-from traceconv.answers.step_parts import step_parts
+from traceconv.answers.step_parts import step_kernels, step_parts
 from traceconv.answers.steps import (
     IN_PARALLEL,
     LEAST_STEPS,
@@ -109,6 +109,17 @@ def test_parts_of_steps_are_those_of_a_raster(
         longest = max(len(gap) for gap in idle.split("x"))
         assert row["longest_gap_ns"] == longest
         assert row["longest_gap_at_ns"] == (idle.index(" " * longest) if longest else None)
+    parts = {row["start_ns"]: row for row in rows}
+    of_steps: dict[int, list[dict[str, Any]]] = {}
+    for one in step_kernels(table).records():
+        of_steps.setdefault(one["start_ns"], []).append(one)
+    assert of_steps.keys() == {one["start_ns"] for one in step_differences(table).records()}
+    for begin, ran in of_steps.items():
+        kinds = ("computation", "communication", "copy", "idle")
+        took = [sum(one["time_ns"] for one in ran if one["kind"] == kind) for kind in kinds]
+        assert took == [parts[begin][key] for key in PARTS]
+        usual = next(row for row in rows if row["name"] == ran[0]["usual_step"])
+        assert sum(one["difference_ns"] for one in ran) == parts[begin]["span_ns"] - usual["span_ns"]
 
 
 def cause(at: int, first: int, work: list[Any]) -> str:

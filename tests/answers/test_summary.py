@@ -74,23 +74,23 @@ def loader(
     ("events", "expected", "words"),
     [
         # Idle: 30 % of the window or more.
-        (late((85, 88)), "host", "The host limited the run: "),
-        (late((85, 88), end=89.999), "computation", "Work on the device limited the run: "),
+        (late((85, 88)), "host", "The host limited the "),
+        (late((85, 88), end=89.999), "computation", "Work on the device limited the "),
         # Loaders run in half of the time in which the host is late, 25 µs, or in less.
-        (late((85, 88), loader(70, 82.5)), "input data", "Input data limited the run: "),
-        (late((85, 88), loader(70, 82.499)), "host", "The host limited the run: "),
-        (late((85, 88), loader(70, 85, LIGHTNING)), "input data", "Input data limited the run: "),
-        (late((85, 88), loader(70, 85, "## next_batch ##")), "input data", "Input data limited the run: "),
-        (late((85, 88), loader(70, 85, "## wait_for_batch ##")), "host", "The host limited the run: "),
+        (late((85, 88), loader(70, 82.5)), "input data", "Input data limited the "),
+        (late((85, 88), loader(70, 82.499)), "host", "The host limited the "),
+        (late((85, 88), loader(70, 85, LIGHTNING)), "input data", "Input data limited the "),
+        (late((85, 88), loader(70, 85, "## next_batch ##")), "input data", "Input data limited the "),
+        (late((85, 88), loader(70, 85, "## wait_for_batch ##")), "host", "The host limited the "),
         # Other causes of idle time.
         (late((62, 88)), "host", ", 26.0 % during launch calls"),
-        (late((40, 45)), "device_wait", "Idle time limited the run: "),
+        (late((40, 45)), "device_wait", "Idle time limited the "),
         (work(("gemm", 0, 60))[1:2] + work(("gemm", 90, 100))[1:2], "unknown", "for reasons not known"),
         # Launched when the first one ends, and picked up within 10 µs.
         (
             [*work(("gemm", 0, 20)), *launched(2, (1018, 1020), (1030, 1033))],
             "dispatch",
-            "Starting launched work limited the run: ",
+            "Starting launched work limited the ",
         ),
         (
             [*work(("gemm", 0, 20)), *launched(2, (1018, 1020), (1030, 1034))],
@@ -101,11 +101,11 @@ def loader(
         (
             work(("gemm", 0, 70), ("ncclDevKernel_AllReduce", 70, 100)),
             "communication",
-            "Communication limited the run: ",
+            "Communication limited the ",
         ),
         (work(("gemm", 0, 70), ("ncclDevKernel_AllReduce", 70, 99.9)), "computation", "communication alone"),
-        (work(("gemm", 0, 70), ("Memcpy DtoH", 70, 100)), "copies", "Copies limited the run: "),
-        (work(("gemm", 0, 70), ("Memcpy DtoH", 70, 99.9)), "computation", "Work on the device limited the run: "),
+        (work(("gemm", 0, 70), ("Memcpy DtoH", 70, 100)), "copies", "Copies limited the "),
+        (work(("gemm", 0, 70), ("Memcpy DtoH", 70, 99.9)), "computation", "Work on the device limited the "),
         # No part takes 30 %, but one takes more than computation.
         (
             work(("gemm", 0, 20), ("ncclDevKernel_AllReduce", 20, 48), ("Memcpy DtoH", 48, 73), ("gemm", 99, 100)),
@@ -150,6 +150,7 @@ def test_a_slice_may_have_the_name_of_no_slice(tmp_path: Path) -> None:
         ((0, 1.2, 60, 61, 63, 120), "at the start"),
         ((0, 1.3, 60, 61, 63, 120), "in the middle"),
         ((0, 40, 42, 43, 118.8, 120), "at the end"),
+        ((0, 0.5, 119.6, 119.7, 119.8, 120), "at the end"),  # near the start, too
         ((0, 40, 42, 43, 118.7, 120), "in the middle"),
     ],
 )
@@ -415,12 +416,52 @@ def test_a_step_that_many_names_made_slow_names_none(tmp_path: Path) -> None:
     )
 
 
+def test_differences_beside_the_largest_are_said(tmp_path: Path) -> None:
+    events = in_steps((100, 100, 160, 100))
+    found, _ = summary_of(tmp_path, [*events, event("relu", 1402 + 120, 20)])
+    assert found["slow_step"]["text"].endswith("; 40 µs longer: conv; others 20 µs longer.")
+
+
+@pytest.mark.parametrize(
+    ("name", "length", "said"),
+    [
+        ("gemm", 75, "50 µs longer: computation on GPU 0, 50 µs of it gemm."),
+        (
+            "ncclDevKernel_AllReduce",
+            50,
+            "25 µs longer: communication on GPU 0, 25 µs of it ncclDevKernel_AllReduce; others 25 µs longer.",
+        ),
+        ("gemm", 49.9, "50 µs longer: conv."),
+    ],
+)
+def test_the_device_work_that_made_a_step_slow(name: str, length: float, said: str, tmp_path: Path) -> None:
+    """The slow step takes 50 µs more; half of it or less is the kernel."""
+    events = in_steps((100, 150, 100))
+    for at in range(3):
+        kernels = launched(
+            at, (1002 + 200 * at, 1003 + 200 * at), (1010 + 200 * at, 1010 + 200 * at + (length if at == 1 else 25))
+        )
+        kernels[1]["name"] = name
+        events += kernels
+    found, _ = summary_of(tmp_path, events)
+    assert found["slow_step"]["text"].endswith(f"; {said}")
+    assert found["slow_step"]["section"] == ("step_differences" if "conv" in said else "step_kernels")
+
+
+def test_the_rank_of_a_slow_step_is_said(tmp_path: Path) -> None:
+    found = traceconv.report(write(tmp_path, {0: in_steps((100, 100, 100)), 1: in_steps((100, 150, 100))}))
+    slow = {row["id"]: row for row in found[0].records()}["slow_step"]
+    assert slow["text"].startswith("ProfilerStep#1 of rank 1 took 150 µs, ")
+    assert slow["numbers"]["input"] == "rank1.json"
+
+
 def test_steps_of_two_tracks_have_two_medians(tmp_path: Path) -> None:
     events = [event(f"ProfilerStep#{at}", 1000 + 100 * at, 100, cat="user_annotation") for at in range(3)]
     events += [event(f"ProfilerStep#{at}", 1000 + 900 * at, 900, cat="user_annotation", tid=2) for at in range(3)]
     found, _ = summary_of(tmp_path, events)
     assert found["steps"]["text"] == (
-        "3 steps of each of 2 tracks took 100 µs to 900 µs (medians of the tracks); the slowest one 900 µs."
+        "3 steps of each of 2 tracks took 100 µs to 900 µs (medians of the tracks); the slowest one 900 µs "
+        "(ProfilerStep#0 of process 1 / thread 2)."
     )
 
 
@@ -438,6 +479,16 @@ def test_steps_that_cover_less_than_most_of_a_recording(before: float, said: boo
     assert found["text"].startswith(f"Idle time limited the {'steps' if said else 'run'}: ")
     assert ("(1 step, 90.0 % of the recording)" in found["text"]) is said
     assert ("steps_share" in found["numbers"]) is said
+
+
+@pytest.mark.parametrize(("length", "said"), [(97.7, ""), (97.8, "90.0 %"), (1_000_000, "less than 0.1 %")])
+def test_a_device_with_work_in_less_than_most_of_a_recording(length: float, said: str, tmp_path: Path) -> None:
+    """It has work for 88 µs."""
+    found = limit(tmp_path, [*launched(1, (1000, 1001), (1002, 1090)), event("aten::mm", 1000, length)])
+    what = "time from the first to the last work" if said else "run"
+    assert found["text"].startswith(f"Work on the device limited the {what}: ")
+    assert (f"of 88 µs ({said} of the recording)" in found["text"]) is bool(said)
+    assert ("window_share" in found["numbers"]) is bool(said)
 
 
 def test_steps_of_one_name_are_counted(tmp_path: Path) -> None:
@@ -520,6 +571,9 @@ def test_without_launches_idle_time_has_no_cause(tmp_path: Path) -> None:
     assert ("Why was the device idle?", "No launches are recorded, so idle time has no cause.") in unanswered
     early = [one for one in late((85, 88)) if one["name"] != "kernel 2"]
     assert "Why was the device idle?" not in [question for question, _ in summary_of(tmp_path, early)[1]]
+    later = summary_of(tmp_path, [*work(("gemm", 0, 60)), *launched(2, (1092, 1093), (1090, 1100))])[1]
+    why = "No recorded launch explains 100.0 % of the idle time; 1 of 2 launched kernels and copies start before their "
+    assert ("Why was the device idle?", f"{why}launch.") in later
 
 
 def test_the_summary_is_of_all_whatever_is_chosen() -> None:

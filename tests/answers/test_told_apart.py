@@ -28,6 +28,7 @@ NAMING = {
     "flops": ("name", "shape", "type"),
     "step_parts": ("name", "device", "start_ns", "track"),
     "step_differences": ("step", "start_ns", "track", "name", "kind"),
+    "step_kernels": ("step", "start_ns", "track", "device", "name", "kind"),
     "late_causes": ("rank", "name", "kind"),
     "operations": ("name",),
     "stated_totals": ("name", "table", "category"),

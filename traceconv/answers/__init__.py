@@ -24,7 +24,7 @@ from traceconv.answers.run_ratios import run_ratios
 from traceconv.answers.section import Column, Section, place_of
 from traceconv.answers.selection import Condition, absent_args, check_between, cut, holds, parse, window_of
 from traceconv.answers.slice_tables import SliceTable
-from traceconv.answers.step_parts import step_parts
+from traceconv.answers.step_parts import step_kernels, step_parts
 from traceconv.answers.steps import step_differences, step_pattern, steps
 from traceconv.answers.summaries import STATED_TOTALS, logs, memory, overview, with_totals
 from traceconv.answers.summary import summary
@@ -141,7 +141,7 @@ _SECTIONS: dict[str, Callable[[_About], list[Section]]] = {
     "launches": lambda on: [launches(on.table)],
     "steps": lambda on: [
         *steps(on.table),
-        *(part for part in (step_parts(on.table), step_differences(on.table)) if part.rows),
+        *(part for part in (step_parts(on.table), step_differences(on.table), step_kernels(on.table)) if part.rows),
     ],
     "waits": lambda on: [waits(on.table)],
     "ranks": lambda on: ranks(on.table, on.aligned),
@@ -169,6 +169,7 @@ SECTION_OF = {
     "step_times": "steps",
     "step_parts": "steps",
     "step_differences": "steps",
+    "step_kernels": "steps",
     "host_late": "device",
     "run_ratios": "layers",
     "late_causes": "ranks",
@@ -178,7 +179,8 @@ SECTION_OF = {
     "hosts": "ranks",
 }
 #: The sections whose slices a condition can select, and those that ignore a window of time.
-_OF_CHOSEN = ("operations", "steps", "step_times", "step_parts", "step_differences", "waits", "primitives", "flops")
+_OF_STEPS = ("steps", "step_times", "step_parts", "step_differences", "step_kernels")
+_OF_CHOSEN = ("operations", *_OF_STEPS, "waits", "primitives", "flops")
 _OF_ALL_TIMES = ("overview", "hosts")
 #: The sections that the summary is made of.
 _SUMMARISED = ("device", "kernels", "operations", "steps", "waits", "ranks")

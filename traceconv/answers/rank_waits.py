@@ -17,6 +17,7 @@ import numpy as np
 from msgspec import Struct
 
 from traceconv.answers.collective_waits import Waits, waits
+from traceconv.answers.device_work import work
 from traceconv.answers.late_ranks import late_causes
 from traceconv.answers.section import Cell, Column, Section, Unit
 from traceconv.answers.slice_tables import Rows, SliceTable, median_of
@@ -63,6 +64,7 @@ _COLLECTIVES = (
     Column("missing", "missing", Unit.TEXT, detail=True),
 )
 _NO_COLLECTIVE = "no records of different ranks are certain to be of one collective"
+_NO_COMMUNICATION = "no communication is recorded"
 _NOT_KNOWN = (
     "who waits for whom is not known: no two ranks recorded collectives of a known group in which all wait for all"
 )
@@ -114,8 +116,9 @@ def ranks(table: SliceTable, aligned: Aligned) -> list[Section]:
     if matched is not None and alignment is not None:
         who = who_waited(matched, alignment)
         _add_collectives(of_collectives, who, matched, table.start)
-    else:
-        of_collectives.notes.append(_NO_COLLECTIVE)
+    if not of_collectives.rows:
+        communicates = np.any(table.is_exchange) or np.any(work(table).is_communication)
+        of_collectives.notes.append(_NO_COLLECTIVE if communicates else _NO_COMMUNICATION)
     steps = step_rows(table)
     if not len(steps):
         of_ranks.notes.append(no_steps(table))
@@ -207,7 +210,6 @@ def _add_collectives(section: Section, who: WhoWaited, matched: Matched, begin: 
     wait, start = section.place("longest_wait_ns"), section.place("start_ns")
     section.rows.sort(key=lambda row: (-int(row[wait] or 0), int(row[start] or 0)))
     if not section.rows:
-        section.notes.append(_NO_COLLECTIVE)
         return
     why = Counter(filter(None, who.unknown))
     section.notes += [f"{why[reason]} of {len(section.rows)}: who came last is {reason}" for reason in sorted(why)]

@@ -128,6 +128,7 @@ class Unnamed(enum.StrEnum):
     NOT_RECORDED = "(nothing recorded)"
     OTHERS = "(other names)"
     IN_PARALLEL = "(in parallel)"
+    IDLE = "(idle)"
 
 
 class Window(Struct, frozen=True):

@@ -2,18 +2,32 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import replace
+from itertools import chain
 
 import numpy as np
 from msgspec import Struct
 
-from traceconv.answers.attribution import NONE, timelines
+from traceconv.answers.attribution import NONE, Timelines, run_parts, timelines
 from traceconv.answers.device_time import CAUSES, Gaps, gaps_of, longest_of
-from traceconv.answers.device_work import Device, devices, work
-from traceconv.answers.section import Cell, Column, Section, Unit
+from traceconv.answers.device_work import KINDS, Device, devices, work
+from traceconv.answers.section import Cell, Column, Section, Unit, Unnamed
 from traceconv.answers.slice_tables import Intervals, Rows, SliceTable, gaps, subtract, union
-from traceconv.answers.steps import device_of_step, exchanges, holding_tracks, ran_in, runs_nothing, timed_steps
+from traceconv.answers.steps import (
+    DIFFERENCES,
+    OTHERS,
+    device_of_step,
+    differences_of,
+    exchanges,
+    holding_tracks,
+    largest,
+    naming_tracks,
+    ran_in,
+    runs_nothing,
+    slow_steps,
+    timed_steps,
+)
 from traceconv.model.columns import I64
 from traceconv.model.trace_inputs import by_stated_inputs, inputs_of
 
@@ -42,10 +56,25 @@ _PARTS = (
 )
 
 
+_KERNELS = (
+    *DIFFERENCES[:3],
+    Column("device", "device", Unit.TEXT, spare=True),
+    *DIFFERENCES[3:],
+)
+#: What a device does, the first one where it does nothing.
+_DOES = ("idle", *KINDS)
+_IDLE = -1
+
+
 class _OfDevice(Struct, frozen=True):
-    """The times of a device by what it did; together they are all times from the first step to the last one."""
+    """The times of a device by what it did; together they are all times from the first step to the last one.
+
+    `rows` is its work by kind.
+    """
 
     title: str
+    path: str
+    rows: tuple[Rows, ...]
     compute: Intervals
     exposed_communication: Intervals
     exposed_copies: Intervals
@@ -72,33 +101,28 @@ def step_parts(table: SliceTable) -> Section:
     stated = by_stated_inputs(trace)
     inputs = inputs_of(stated, "slices")[steps].tolist()
     starts, ends = slices.ts[steps], table.ends(steps)
-    window = int(np.min(starts)), int(np.max(ends))
-    of_input: defaultdict[str, list[tuple[str, _OfDevice]]] = defaultdict(list)
-    for device in devices(table):
-        of_input[device.source].append((device.path, _of_device(table, device, window)))
+    of_input = table.once(_devices_of_inputs)
     hosts: I64 | None = None
     for number, row in enumerate(steps.tolist()):
         start, end = int(starts[number]), int(ends[number])
         name, track = trace.strings[slices.name[row]], table.title(int(table.row_of_track[slices.track[row]]))
         source = stated.sources[inputs[number]].name
-        own_device = device_of_step(table, row)
-        for parts in (parts for path, parts in of_input[source] if own_device in ("", path)):
+        for parts in _of_step(table, row, of_input.get(source, [])):
             sets = (parts.compute, parts.exposed_communication, parts.exposed_copies, *parts.causes)
             lengths = [_within(times, start, end) for times in sets]
             idle = sum(lengths[3:])
             longest = longest_of(_cut(parts.idle, start, end), start)
             cells: tuple[Cell, ...] = (*lengths[:3], idle, *lengths[3:], *longest, None, None, None)
             section.rows.append((name, parts.title, start - table.start, end - start, *cells, track, source))
-        if not of_input[source]:
+        if source not in of_input:
             hosts = _host_parts(table, steps) if hosts is None else hosts
             communication, *on_host = hosts[number].tolist()
             exposed = communication if stated.sources[inputs[number]].marks.exchanges else None
             cells = (None, exposed, *(None,) * 9, *on_host)
             section.rows.append((name, "", start - table.start, end - start, *cells, track, source))
-    if len({row[1] for row in section.rows if row[1]}) < 2:
-        section.columns = tuple(replace(column, detail=column.detail or column.name == "device") for column in _PARTS)
+    section.columns = _naming_devices(table, section)
     parted = []
-    if any(of_input.values()):
+    if of_input:
         parted.append("computation + exposed communication + exposed copies + idle = span")
     if hosts is not None:
         parted.append("without a device: host + exposed communication + waits + not recorded = span")
@@ -106,17 +130,83 @@ def step_parts(table: SliceTable) -> Section:
     return section
 
 
+def step_kernels(table: SliceTable) -> Section:
+    """Return what each device did longer or shorter in slow steps than in the median step of their track.
+
+    An instant is of the kernel or copy that the device runs, of that which started last if there are several, in the
+    order computation, communication, copies. With idle time, the differences add up to that of the durations. Of each
+    kind, the names that differ most have a row each, as in `step_differences`.
+    """
+    section = Section("step_kernels", _KERNELS)
+    slices, line = table.trace.slices, np.zeros(len(table.trace.tracks), np.int64)
+    for slow in slow_steps(table):
+        for device in _of_step(table, slow.row, table.once(_devices_of_inputs).get(str(slow.end[-1]), [])):
+            ran = tuple(timelines(slices, rows, line) for rows in device.rows)
+            step, usual = (_did(table, device, ran, row) for row in (slow.row, slow.usual))
+            found = differences_of(table, step, usual, _DOES, {_IDLE: Unnamed.IDLE})
+            by_kind = [largest([part for part in found if part.kind == kind], kind) for kind in _DOES]
+            parts = sorted(chain(*by_kind), key=lambda part: (part.name is OTHERS, part.usual - part.time))
+            section.rows += slow.cells(parts, device.title)
+    section.columns = _naming_devices(table, section)
+    if section.rows:
+        section.legend.append("the differences of a step and device add up to that of the durations")
+    return section
+
+
+def _did(table: SliceTable, device: _OfDevice, ran: tuple[Timelines, ...], step: int) -> tuple[I64, I64]:
+    """Return the numbers of names and of _DOES in a step, _IDLE for nothing, and how long a device did each, ns."""
+    slices = table.trace.slices
+    start, duration = int(slices.ts[step]), int(slices.dur[step])
+    codes, lengths = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
+    exclusive = device.compute, device.exposed_communication, device.exposed_copies
+    for kind, (times, of_kind) in enumerate(zip(exclusive, ran, strict=True), 1):
+        inside = _cut(times, start, start + duration)
+        if len(inside.starts):
+            _, rows, length = run_parts(of_kind, np.zeros(len(inside.starts), np.int64), *inside)
+            codes.append(slices.name[rows].astype(np.int64) * len(_DOES) + kind)
+            lengths.append(length)
+    code, ns = np.concatenate(codes), np.concatenate(lengths)
+    return np.append(code, _IDLE), np.append(ns, duration - int(np.sum(ns)))
+
+
+def _naming_devices(table: SliceTable, section: Section) -> tuple[Column, ...]:
+    """Return the columns of a table about steps and devices; people see the devices if there are several."""
+    at = section.place("device")
+    several = len({row[at] for row in section.rows if row[at]}) > 1
+    return tuple(
+        replace(column, detail=column.detail or not several) if column.name == "device" else column
+        for column in naming_tracks(table, section.columns)
+    )
+
+
+def _of_step(table: SliceTable, step: int, of_input: Sequence[_OfDevice]) -> list[_OfDevice]:
+    """Return which of the devices of its input a step is about."""
+    path = device_of_step(table, step)
+    return [device for device in of_input if path in ("", device.path)]
+
+
+def _devices_of_inputs(table: SliceTable) -> dict[str, list[_OfDevice]]:
+    """Return the devices with work by the name of their input, from the first step to the end of the last one."""
+    steps = timed_steps(table)
+    window = int(np.min(table.trace.slices.ts[steps])), int(np.max(table.ends(steps)))
+    of_input: dict[str, list[_OfDevice]] = {}
+    for device in devices(table):
+        of_input.setdefault(device.source, []).append(_of_device(table, device, window))
+    return of_input
+
+
 def _of_device(table: SliceTable, device: Device, window: tuple[int, int]) -> _OfDevice:
     found = work(table)
     rows, launch = found.rows[device.work], found.launch[device.work]
     is_copy, is_communication = found.is_copy[device.work], found.is_communication[device.work]
     runs = table.busy(rows)
-    compute = table.busy(rows[~is_copy & ~is_communication])
-    communication = table.busy(rows[is_communication])
-    copies = table.busy(rows[is_copy & ~is_communication])
+    by_kind = rows[~is_copy & ~is_communication], rows[is_communication], rows[is_copy & ~is_communication]
+    compute, communication, copies = map(table.busy, by_kind)
     causes = _causes(gaps_of(table, rows, launch, runs, window))
     return _OfDevice(
         device.title,
+        device.path,
+        by_kind,
         compute,
         subtract(communication, compute),
         subtract(subtract(copies, compute), communication),

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import replace
 from itertools import compress
 from statistics import median
 
@@ -56,7 +58,7 @@ _OF_ALL = (
     Column("max_ns", "max", Unit.NS),
     Column("input", "input", Unit.TEXT, detail=True),
 )
-_DIFFERENCES = (
+DIFFERENCES = (
     Column("step", "step", Unit.TEXT),
     Column("start_ns", "start", Unit.NS, detail=True),
     Column("usual_step", "median step", Unit.TEXT),
@@ -318,7 +320,35 @@ def step_differences(table: SliceTable) -> Section:
     MOST_DIFFERENCES names that differ most have a row each, the others one together. The differences of a step add up
     to that of the durations.
     """
-    section = Section("step_differences", _DIFFERENCES)
+    section = Section("step_differences", naming_tracks(table, DIFFERENCES))
+    for slow in slow_steps(table):
+        section.rows += slow.cells(largest(differences(table, slow.row, slow.usual)))
+    if section.rows:
+        section.legend.append(
+            f"steps of {SLOW:g} times the median or more, beside the step of median duration; "
+            "the differences of a step add up to that of the durations"
+        )
+    return section
+
+
+class SlowStep(Struct, frozen=True):
+    """A slow step and the median step of its track: their rows, and the cells that rows about it begin and end with."""
+
+    row: int
+    usual: int
+    begin: tuple[Cell, ...]
+    end: tuple[Cell, ...]
+
+    def cells(self, parts: Sequence[Difference], *more: Cell) -> list[tuple[Cell, ...]]:
+        """Return a row of a table for each difference; `more` is before the name."""
+        return [
+            (*self.begin, *more, part.name, part.kind, part.time, part.usual, part.time - part.usual, *self.end)
+            for part in parts
+        ]
+
+
+def slow_steps(table: SliceTable) -> list[SlowStep]:
+    """Return the steps of SLOW times the median of their track or more, the most beyond it first."""
     trace, slices = table.trace, table.trace.slices
     stated = by_stated_inputs(trace)
     inputs = inputs_of(stated, "slices")
@@ -330,19 +360,18 @@ def step_differences(table: SliceTable) -> Section:
             longer = [(took - int(slices.dur[row]), row, usual) for row in rows if int(slices.dur[row]) >= SLOW * took]
             slow += [step for step in longer if step[1] != usual]
     shown = np.isin([row for _, row, _ in slow], table.counted)
-    for _, row, usual in sorted(compress(slow, shown), key=lambda found: found[0]):
+    found = []
+    for _, row, usual in sorted(compress(slow, shown), key=lambda step: step[0]):
         step, usual_step = (trace.strings[slices.name[at]] for at in (row, usual))
         track, source = table.title(int(table.row_of_track[slices.track[row]])), stated.sources[inputs[row]].name
-        start = int(slices.ts[row]) - table.start
-        for part in _largest(differences(table, row, usual)):
-            times = part.time, part.usual, part.time - part.usual
-            section.rows.append((step, start, usual_step, part.name, part.kind, *times, track, source))
-    if section.rows:
-        section.legend.append(
-            f"steps of {SLOW:g} times the median or more, beside the step of median duration; "
-            "the differences of a step add up to that of the durations"
-        )
-    return section
+        found.append(SlowStep(row, usual, (step, int(slices.ts[row]) - table.start, usual_step), (track, source)))
+    return found
+
+
+def naming_tracks(table: SliceTable, columns: tuple[Column, ...]) -> tuple[Column, ...]:
+    """Return the columns of a table about steps; people see the tracks if several have steps."""
+    tracks = len(_by_track(table, timed_steps(table)))
+    return tuple(replace(column, detail=tracks < 2) if column.name == "track" else column for column in columns)
 
 
 def timed_steps(table: SliceTable) -> Rows:
@@ -367,24 +396,45 @@ def _usual_step(table: SliceTable, steps: list[int]) -> int:
     return sorted(steps, key=lambda row: int(table.trace.slices.dur[row]))[(len(steps) - 1) // 2]
 
 
-def _largest(found: list[Difference]) -> list[Difference]:
-    """Return the largest differences, in the order that they have, and the sum of the others; one other as it is."""
+def largest(found: list[Difference], kind: str = "") -> list[Difference]:
+    """Return the largest differences, in the order that they have, and the sum of the others; one other as it is.
+
+    Args:
+        found: the differences.
+        kind: that of the others.
+    """
     most = MOST_DIFFERENCES if len(found) > MOST_DIFFERENCES + 1 else len(found)
     by_size = sorted(range(len(found)), key=lambda at: -abs(found[at].time - found[at].usual))
     rest = [found[at] for at in by_size[most:]]
-    others = Difference(OTHERS, "", sum(part.time for part in rest), sum(part.usual for part in rest))
+    others = Difference(OTHERS, kind, sum(part.time for part in rest), sum(part.usual for part in rest))
     return [found[at] for at in sorted(by_size[:most])] + ([others] if rest else [])
 
 
 def differences(table: SliceTable, step: int, usual: int) -> list[Difference]:
     """Return the self times of each name in a step and in the median step, the largest increase first."""
-    codes, times = zip(*(_self_times(table, row) for row in (step, usual)), strict=True)
-    code, at = np.unique(np.concatenate(codes), return_inverse=True)
-    places = np.split(at.reshape(-1), [len(codes[0])])
-    of_steps = [sums_by(place, ns, len(code)).tolist() for place, ns in zip(places, times, strict=True)]
+    codes = _self_times(table, step), _self_times(table, usual)
+    return differences_of(table, *codes, _KINDS, _SPECIAL)
+
+
+def differences_of(
+    table: SliceTable, step: tuple[I64, I64], usual: tuple[I64, I64], kinds: Sequence[str], special: dict[int, Unnamed]
+) -> list[Difference]:
+    """Return the times of each name in a step and in the median step, the largest increase first.
+
+    Args:
+        table: the slices.
+        step, usual: numbers of names and kinds in each of them, and their times, ns.
+        kinds: the kinds; a number is that of the name times their count, and the number of the kind.
+        special: the names of other numbers, all of the first kind.
+    """
+    code, at = np.unique(np.append(step[0], usual[0]), return_inverse=True)
+    places = np.split(at.reshape(-1), [len(step[0])])
+    of_steps = [sums_by(place, ns, len(code)).tolist() for place, (_, ns) in zip(places, (step, usual), strict=True)]
     strings = table.trace.strings
     found = [
-        Difference(_SPECIAL.get(number) or strings[number // len(_KINDS)], _KINDS[max(number, 0) % len(_KINDS)], *pair)
+        Difference(special[number], kinds[0], *pair)
+        if number in special
+        else Difference(strings[number // len(kinds)], kinds[number % len(kinds)], *pair)
         for number, *pair in zip(code.tolist(), *of_steps, strict=True)
         if any(pair)
     ]

@@ -37,7 +37,7 @@ _MOST_OF = 0.5
 #: The share of device time without an operator is said from a tenth on: the shares of operators among the rest would be
 #: a ninth larger.
 _UNNAMED = 0.1
-#: Steps stand for the run if they cover this share of it.
+#: Steps, or the windows of devices, stand for the run if they cover this share of it.
 _MOST = 1 - _UNNAMED
 #: A gap is at an edge of the window if no more than this share of the window is between them.
 _EDGE = 0.01
@@ -101,6 +101,12 @@ class Tables:
         """Return the names of the columns of a table that hold times."""
         section = self._sections.get(name)
         return [column.name for column in section.columns if column.unit is Unit.NS] if section is not None else []
+
+    def windows(self) -> list[Row]:
+        """Return when the devices had work, in rows as those of `step_parts`."""
+        found = self._sections.get("device")
+        times = found.over_time if found is not None else []
+        return [{"start_ns": each.start_ns, "span_ns": each.window_ns} for each in times]
 
     def rows(self, name: str) -> list[Row]:
         """Return the rows of a table as dicts."""
@@ -220,7 +226,7 @@ def _limit(tables: Tables) -> Iterator[Finding]:
         return
     steps = rows if section == "step_parts" else []
     length = tables.end - tables.start
-    covered = _covered(steps) / length if steps and length else 1
+    covered = _covered(steps or tables.windows()) / length if length else 1
     numbers: Numbers = {
         "window_ns": window,
         "busy_ns": window - spent.idle,
@@ -235,12 +241,13 @@ def _limit(tables: Tables) -> Iterator[Finding]:
         "limit": spent.limit,
     }
     what = "run"
-    if covered < _MOST:
-        what, numbers["steps_share"] = "steps", covered
     name, were = (names[0], "was") if len(names) == 1 else (f"the {len(names)} devices", "were")
     about = ["in all"] if len(names) > 1 else []
     about += [_counted(tables, steps)] if steps else []
-    about += [f"{_percent(covered, 1)} of the {tables.whole}"] if what == "steps" else []
+    if covered < _MOST:
+        what, key = ("steps", "steps_share") if steps else ("time from the first to the last work", "window_share")
+        numbers[key] = covered
+        about.append(f"{_percent(covered, 1) if covered >= _NOTHING else 'less than 0.1 %'} of the {tables.whole}")
     of_window = f"{format_short(window)} ({', '.join(about)})" if about else format_short(window)
     whys = ("host_late", "launch_call") if spent.cause == "host" else (spent.cause,)
     said = [f"{_percent(causes[why], window)} {_CAUSES[why]}" for why in whys if causes[why] >= _NOTHING * window]
@@ -290,14 +297,29 @@ def _counted(tables: Tables, rows: Sequence[Row]) -> str:
     most = max(of_tracks.values())
     if len(of_tracks) == 1:
         return quantity(most, STEPS)
-    sources = [source for source, _ in of_tracks]
-    by_rank = len({*sources}) == len(sources) and {*sources} <= {row["input"] for row in tables.rows("ranks")}
-    owners = f"{len(of_tracks)} {'ranks' if by_rank else 'tracks'}"
+    owners = f"{len(of_tracks)} {'ranks' if _ranks_of(tables, [*of_tracks]) else 'tracks'}"
     return (
         f"{quantity(most, STEPS)} of each of {owners}"
         if most == min(of_tracks.values())
         else f"{len(steps)} steps of {owners}"
     )
+
+
+def _ranks_of(tables: Tables, tracks: Sequence[tuple[str, str]]) -> dict[str, int]:
+    """Return the rank of each input, if the tracks of steps, each with its input, are of a rank each; else nothing."""
+    ranks = {row["input"]: row["rank"] for row in tables.rows("ranks")}
+    sources = [source for source, _ in tracks]
+    return ranks if len({*sources}) == len(sources) and ranks.keys() >= {*sources} else {}
+
+
+def _owner(tables: Tables, step: Row) -> str:
+    """Return whose a step is, for a sentence, if several ranks or tracks have steps."""
+    tracks = {(row["input"], row["track"]): 0 for row in tables.rows("step_parts")}
+    if len(tracks) < 2:
+        return ""
+    ranks = _ranks_of(tables, [*tracks])
+    owner = f"rank {ranks[step['input']]}" if ranks else _short(step["track"])
+    return f" of {owner}"
 
 
 def _one_gap(rows: Sequence[Row], spent: _Spent, numbers: Numbers) -> str:
@@ -315,7 +337,9 @@ def _one_gap(rows: Sequence[Row], spent: _Spent, numbers: Numbers) -> str:
         row, at = longest[0], longest[0]["longest_gap_at_ns"]
         window = row["span_ns"] if "span_ns" in row else row["window_ns"]
         near = _EDGE * window
-        place = "at the start" if at <= near else "at the end" if at + length >= window - near else "in the middle"
+        behind = window - at - length
+        nearest = "at the start" if at <= behind else "at the end"
+        place = nearest if min(at, behind) <= near else "in the middle"
         of_step = f" of {_short(row['name'])}" if len(rows) > 1 else ""
         what = f"one gap {place}{of_step} lasts {format_short(length)}"
     busy = _percent(spent.window - spent.idle, spent.window - length)
@@ -527,7 +551,7 @@ def _slow_step(tables: Tables) -> Iterator[Finding]:
             yield _durations(tables, parts)
         return
     first = differences[0]
-    of_step = [row for row in differences if all(row[key] == first[key] for key in ("input", "track", "start_ns"))]
+    of_step = _of_step(differences, first)
     whole = sum(row["difference_ns"] for row in of_step)
     named = [row for row in of_step if not any(row["name"] is rest for rest in (Unnamed.OTHERS, Unnamed.IN_PARALLEL))]
     most = max(named, key=lambda row: row["difference_ns"])
@@ -535,22 +559,52 @@ def _slow_step(tables: Tables) -> Iterator[Finding]:
     step, usual = _short(first["step"]), _short(first["usual_step"])
     if step == usual:
         step = f"{step} at {format_short(first['start_ns'])}"
-    rest = most["difference_ns"] - whole
-    longer = f"{format_short(most['difference_ns'])} longer: {_short(most['name'])}"
-    if most["difference_ns"] <= 0:
+    longer, section, part_ns = _short(most["name"]), "step_differences", most["difference_ns"]
+    of_device = _grown(_of_step(tables.rows("step_kernels"), first))
+    on_device: Numbers = {}
+    if of_device and _sum(of_device, "difference_ns") >= _MOST_OF * whole:
+        most, section, part_ns = of_device[0], "step_kernels", _sum(of_device, "difference_ns")
+        on_device = {"device": most["device"], "kind_difference_ns": part_ns}
+        longer = f"{most['kind']} on {_short(most['device'])}"
+        if most["name"] is not Unnamed.OTHERS:
+            longer += f", {format_short(most['difference_ns'])} of it {_short(most['name'])}"
+    rest = whole - part_ns
+    longer = f"{format_short(part_ns)} longer: {longer}"
+    if part_ns <= 0:
         longer = "each of many names was a little longer"
-    elif rest > 0:
-        longer += f"; others {format_short(rest)} shorter"
-    text = f"{step} took {format_short(span)}, {format_short(whole)} more than the median step ({usual}); {longer}."
+    elif rest:
+        longer += f"; others {format_short(abs(rest))} {'longer' if rest > 0 else 'shorter'}"
+    text = (
+        f"{step}{_owner(tables, first)} took {format_short(span)}, {format_short(whole)} more than the median step "
+        f"({usual}); {longer}."
+    )
     numbers = {
         "step": first["step"],
         "usual_step": first["usual_step"],
         "span_ns": span,
         "slower_by_ns": whole,
         "name": most["name"],
+        "kind": most["kind"],
         "difference_ns": most["difference_ns"],
+        "track": first["track"],
+        "input": first["input"],
     }
-    yield Finding("slow_step", text, "step_differences", numbers)
+    yield Finding("slow_step", text, section, numbers | on_device)
+
+
+def _of_step(rows: Sequence[Row], step: Row) -> list[Row]:
+    """Return the rows of a table about the step of a row."""
+    return [row for row in rows if all(row[key] == step[key] for key in ("input", "track", "start_ns"))]
+
+
+def _grown(rows: Sequence[Row]) -> list[Row]:
+    """Return the rows about the kind of work that grew most on a device, the largest first; idle time is none."""
+    of_kinds: dict[tuple[str, str], list[Row]] = {}
+    for row in rows:
+        if row["kind"] in _ONE_OF:
+            of_kinds.setdefault((row["device"], row["kind"]), []).append(row)
+    grown = max(of_kinds.values(), key=lambda found: _sum(found, "difference_ns"), default=[])
+    return sorted(grown, key=lambda row: -row["difference_ns"])
 
 
 def _durations(tables: Tables, parts: Sequence[Row]) -> Finding:
@@ -560,13 +614,16 @@ def _durations(tables: Tables, parts: Sequence[Row]) -> Finding:
     for (source, track, _), span in times.items():
         of_tracks.setdefault((source, track), []).append(span)
     medians = sorted(median_of(spans) or 0 for spans in of_tracks.values())
-    longest = max(times.values())
+    slowest_row = max(parts, key=lambda row: row["span_ns"])
+    longest = slowest_row["span_ns"]
     each = f"{format_short(medians[0])} each (median)"
     if len(medians) > 1:
         each = f"{format_short(medians[0])} to {format_short(medians[-1])}"
     if 1 < len(medians) < len(times):
         each += " (medians of the tracks)"
-    slowest = f"; the slowest one {format_short(longest)}" if len(medians) < len(times) else ""
+    owner = _owner(tables, slowest_row)
+    which = f" ({_short(slowest_row['name'])}{owner})" if owner else ""
+    slowest = f"; the slowest one {format_short(longest)}{which}" if len(medians) < len(times) else ""
     text = f"{_counted(tables, parts)} took {each}{slowest}."
     numbers = {
         "steps": len(times),
@@ -642,8 +699,16 @@ def _idle_without_cause(tables: Tables) -> Iterator[tuple[Cell, ...]]:
     elif unknown > idle // 2:
         yield (
             "Why was the device idle?",
-            f"The launch behind {_percent(unknown, idle)} of the idle time is not recorded.",
+            f"No recorded launch explains {_percent(unknown, idle)} of the idle time{_before_launch(rows)}.",
         )
+
+
+def _before_launch(rows: Sequence[Row]) -> str:
+    """Return how many kernels and copies of devices start before their launch, for a sentence; "" if none does."""
+    count = _sum(rows, "negative")
+    return (
+        f"; {count} of {_sum(rows, 'launches')} launched kernels and copies start before their launch" if count else ""
+    )
 
 
 def _no_device(tables: Tables) -> Iterator[tuple[Cell, ...]]:
