@@ -272,13 +272,7 @@ def test_ranges_are_operations_where_no_operators_are_recorded(tmp_path: Path) -
 
 #: The count, the total and the device time of the ranges of recordings without operators of PyTorch.
 OF_NSIGHT = {
-    "h100_2023": {
-        "round 0": (1, 1739231, 1647744),
-        "round 1": (1, 626087, 705453),
-        "round 2": (1, 600923, 702603),
-        "round 3": (1, 626640, 718441),
-        "round 4": (1, 603494, 694988),
-    },
+    "h100_2023": {"round N": (5, 4196375, 4469229)},
     "session": {"forward": (2, 24000, 31000), "step 0": (1, 101000, 9192), "cublasSgemm": (1, 4000, 20000)},
 }
 

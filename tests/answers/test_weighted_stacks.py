@@ -21,7 +21,7 @@ from traceconv.answers.device_work import work
 from traceconv.answers.layers import NO_LAYER, called
 from traceconv.answers.operations import _is_around_operators
 from traceconv.answers.slice_tables import SliceTable
-from traceconv.answers.steps import runs_nothing
+from traceconv.answers.steps import names, runs_nothing
 from traceconv.answers.weighted_stacks import stacks_of
 
 KINETO = ROOT / "pytorch-kineto/torch-convnet-process/input.json"
@@ -63,9 +63,14 @@ def check_self_times(trace: Trace) -> None:
         assert not expected
         return
     others = other_names(stacks.trace)
+    shown = names(SliceTable(trace))
+    text_of = {
+        trace.strings[name]: shown.texts[number]
+        for name, number in zip(trace.slices.name.tolist(), shown.numbers.tolist(), strict=True)
+    }
     by_name: Counter[str] = Counter()
     for row in stacks:
-        by_name[row.stack[-1]] += row.weight
+        by_name[text_of[row.stack[-1]]] += row.weight
     assert {name: amount for name, amount in by_name.items() if name not in others} == {
         name: amount for name, amount in expected.items() if name not in others
     }

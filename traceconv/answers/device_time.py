@@ -25,7 +25,7 @@ from traceconv.answers.slice_tables import (
     sums_by,
     union,
 )
-from traceconv.answers.steps import device_of_step, runs_nothing, timed_steps
+from traceconv.answers.steps import device_of_step, names, runs_nothing, timed_steps
 from traceconv.io.shown import quantity
 from traceconv.model.columns import I64, distinct_values
 from traceconv.model.diagnostics import SLICES
@@ -292,7 +292,8 @@ def host_late(table: SliceTable, idle_of: Sequence[tuple[Device, int]]) -> Secti
     running[thread_of[slices.track[busy]]] = True
     of_thread = np.where(running, np.cumsum(running) - 1, NONE)
     ran = timelines(slices, busy, of_thread[thread_of])
-    names = [*table.trace.strings, NOTHING_RAN]
+    of_slices = names(table)
+    texts = [*of_slices.texts, NOTHING_RAN]
     loads = np.append(first_above(table, np.arange(len(slices.ts)), table.naming(INPUT_DATA)) != NONE, False)
     for (device, idle), waits, steps in zip(idle_of, waits_of, steps_of, strict=True):
         late = waits.known & (waits.late > waits.starts)
@@ -303,9 +304,9 @@ def host_late(table: SliceTable, idle_of: Sequence[tuple[Device, int]]) -> Secti
             inside = intersect(Intervals(starts, ends), times)
             gap_of = np.searchsorted(starts, inside.starts, "right") - 1
             part, row, length = run_parts(ran, of_thread[thread[gap_of]], inside.starts, inside.ends)
-            name = np.where(row == NONE, len(names) - 1, slices.name[row])
+            name = np.where(row == NONE, len(texts) - 1, of_slices.numbers[row])
             parts.append(
-                (thread[gap_of[part]] * len(names) + name, gap_of[part], np.where(loads[row], length, 0), length)
+                (thread[gap_of[part]] * len(texts) + name, gap_of[part], np.where(loads[row], length, 0), length)
             )
         groups = np.unique(np.concatenate([codes for codes, *_ in parts]))
         (of_window, gap, *_), _ = parts
@@ -315,9 +316,9 @@ def host_late(table: SliceTable, idle_of: Sequence[tuple[Device, int]]) -> Secti
         for code, gaps_of_row, loading, time, loading_in_steps, in_steps in zip(
             groups.tolist(), in_gaps, *(column.tolist() for column in sums), strict=True
         ):
-            track, text = divmod(code, len(names))
+            track, text = divmod(code, len(texts))
             counts = time, time / idle if idle else None, gaps_of_row, loading, in_steps, loading_in_steps
-            section.rows.append((device.title, names[text], *counts, table.title(track), device.source))
+            section.rows.append((device.title, texts[text], *counts, table.title(track), device.source))
     time_ns, steps_ns, of_threads = map(section.place, ("time_ns", "steps_ns", "thread"))
     section.rows.sort(key=lambda row: -max(int(row[time_ns] or 0), int(row[steps_ns] or 0)))
     shown = {"thread"} if len({row[of_threads] for row in section.rows}) > 1 else set()

@@ -12,7 +12,7 @@ from msgspec import Struct
 from traceconv.answers.attribution import NONE, grouped, launch_rows, work_of
 from traceconv.answers.section import Cell, Column, Section, Unit, rounded
 from traceconv.answers.slice_tables import NO_PARENT, Rows, SliceTable, sums_by
-from traceconv.answers.steps import runs_nothing
+from traceconv.answers.steps import names, runs_nothing
 from traceconv.io.shown import quantity
 from traceconv.model.columns import I64
 from traceconv.model.diagnostics import SLICES
@@ -297,7 +297,9 @@ def kernels(table: SliceTable) -> Section:
 def _most(table: SliceTable, operator: I64, durations: I64) -> Cell:
     """Return the name of the operator of the most time, "" if none is known."""
     known = operator != NONE
-    names, codes = np.unique(table.trace.slices.name[operator[known]], return_inverse=True)
-    if not len(names):
+    distinct, codes = np.unique(names(table).numbers[operator[known]], return_inverse=True)
+    if not len(distinct):
         return ""
-    return table.trace.strings[int(names[int(np.argmax(sums_by(codes.reshape(-1), durations[known], len(names))))])]
+    return names(table).texts[
+        int(distinct[int(np.argmax(sums_by(codes.reshape(-1), durations[known], len(distinct))))])
+    ]

@@ -15,7 +15,7 @@ from traceconv.answers.device_time import NOTHING_RAN
 from traceconv.answers.device_work import COMMUNICATION, work
 from traceconv.answers.section import Column, Section, Unit, Unnamed, rounded
 from traceconv.answers.slice_tables import SliceTable, sums_by, union
-from traceconv.answers.steps import runs_nothing
+from traceconv.answers.steps import names, runs_nothing
 from traceconv.model.columns import I64
 from traceconv.model.trace_inputs import inputs_of
 
@@ -87,14 +87,14 @@ def late_causes(table: SliceTable, waited: Waits, unknown: Sequence[str]) -> Sec
     number_of_line[present] = np.arange(len(present))
     starts = np.clip(begins[before.inputs], before.starts, before.ends)
     interval, row, length = run_parts(ran, number_of_line[before.inputs], starts, before.ends)
-    names = [*trace.strings, NOT_BEGUN, NOTHING_RAN]
-    name = np.where(row == NONE, len(names) - 1, slices.name[row])
+    texts = [*names(table).texts, NOT_BEGUN, NOTHING_RAN]
+    name = np.where(row == NONE, len(texts) - 1, names(table).numbers[row])
     kind = np.where(row == NONE, 0, np.where(is_work[row], 2, np.where(table.is_wait[row], 3, 1)))
     kind = np.where((row != NONE) & communicates[row], 4, kind)
     late = np.flatnonzero(starts > before.starts)
-    codes = np.append(name * len(_KINDS) + kind, np.full(len(late), (len(names) - 2) * len(_KINDS)))
+    codes = np.append(name * len(_KINDS) + kind, np.full(len(late), (len(texts) - 2) * len(_KINDS)))
     lengths = np.append(length, (starts - before.starts)[late])
-    _add_rows(section, before, np.append(interval, late), codes, lengths, names)
+    _add_rows(section, before, np.append(interval, late), codes, lengths, texts)
     if section.rows:
         section.legend.append(
             "since the collective before those to which the rank came last, or the start of the first recording; "
@@ -175,7 +175,7 @@ def _lines(table: SliceTable, is_work: np.ndarray[tuple[int], np.dtype[np.bool_]
     return line_of_track
 
 
-def _add_rows(section: Section, before: _Before, interval: I64, code: I64, length: I64, names: Sequence[str]) -> None:
+def _add_rows(section: Section, before: _Before, interval: I64, code: I64, length: I64, texts: Sequence[str]) -> None:
     """Add a row for each rank that came last, and each name that it ran longer or shorter than the others."""
     late_rank = np.full(int(np.max(before.collective)) + 1, NONE, np.int64)
     late = before.is_late == 1
@@ -198,7 +198,7 @@ def _add_rows(section: Section, before: _Before, interval: I64, code: I64, lengt
         rows: list[tuple[int, str, str, int, int, int, int]] = []
         for key in times.keys() | of_others.keys():
             time, mean = times[key], sum(rounded(amount, count) for count, amount in of_others[key].items())
-            name, kind = names[key // len(_KINDS)], _KINDS[key % len(_KINDS)]
+            name, kind = texts[key // len(_KINDS)], _KINDS[key % len(_KINDS)]
             rows.append((rank, name, kind, time - mean, time, mean, collectives))
         found.append(sorted(rows, key=lambda row: (-row[3], row[1])))
     for rows in sorted(found, key=lambda rows: -sum(row[3] for row in rows)):

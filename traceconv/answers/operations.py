@@ -15,7 +15,7 @@ from traceconv.answers.backward import forward_operators
 from traceconv.answers.device_work import declared_operators, devices, first_above, operators, work
 from traceconv.answers.section import Cell, Column, Section, Unit, Unnamed, place_of, rounded
 from traceconv.answers.slice_tables import NO_PARENT, Rows, SliceTable, lengths_in_groups, sums_by
-from traceconv.answers.steps import runs_nothing, timed_steps
+from traceconv.answers.steps import names, runs_nothing, timed_steps
 from traceconv.errors import UsageError
 from traceconv.io.shown import quantity
 from traceconv.model.args import ABSENT, arg_values, as_text
@@ -421,7 +421,8 @@ def keyed(table: SliceTable, key: str, track_text: Callable[[int], str]) -> tupl
     check_key(key)
     trace = table.trace
     if key == "name":
-        return trace.slices.name, trace.strings
+        shown = names(table)
+        return shown.numbers, shown.texts
     if key == "category":
         return trace.slices.category, trace.strings
     if key.startswith(ARG):
@@ -478,18 +479,19 @@ def _around(table: SliceTable, key: str) -> tuple[Codes, Sequence[str]]:
     trace, slices = table.trace, table.trace.slices
     accepted = is_around(table, key)
     known = {"": 0}
-    text_of_name = np.zeros(len(trace.strings), np.int32)
+    shown = names(table)
+    text_of_name = np.zeros(len(shown.texts), np.int32)
     for number, info in enumerate(trace.sources):
         rows, marks = table.rows_of(number), info.marks
         pattern = re.compile(marks.modules if key != "range" and marks.modules else f"(?P<{key}>.*)", re.DOTALL)
-        for name in distinct_values(slices.name[rows[accepted[rows]]]).tolist():
-            found = pattern.fullmatch(trace.strings[name])
-            text_of_name[name] = known.setdefault(found[key] if found else trace.strings[name], len(known))
+        for name in distinct_values(shown.numbers[rows[accepted[rows]]]).tolist():
+            found = pattern.fullmatch(shown.texts[name])
+            text_of_name[name] = known.setdefault(found[key] if found else shown.texts[name], len(known))
     around = first_above(table, np.arange(len(slices.ts)), accepted)
     forward = first_above(table, np.arange(len(slices.ts)), table.once(forward_operators) != NONE)
     of_backward = np.flatnonzero((forward != NONE) & (around == NONE))
     around[of_backward] = around[table.once(forward_operators)[forward[of_backward]]]
-    return np.where(around == NONE, 0, text_of_name[slices.name[around]]).astype(np.int32), list(known)
+    return np.where(around == NONE, 0, text_of_name[shown.numbers[around]]).astype(np.int32), list(known)
 
 
 def _numbered(texts: Iterable[str], known: dict[str, int]) -> I32:

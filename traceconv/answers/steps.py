@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import compress
 from statistics import median
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -78,10 +79,12 @@ _FEW = 4
 _MOST_NAMES, _MOST_CHARACTERS = 3, 60
 #: A name that ends with a number, in ASCII digits.
 _NUMBERED = re.compile(r"(.*?)([0-9]{1,18})", re.DOTALL)
-#: A name that counts steps, with its text and the number; and how often such names must count up by one.
+#: A name that counts steps, with its text, the number, and what is behind; one that counts anything; and how often such
+#: names must count up by one.
 _COUNTED = re.compile(
-    r"((?:.*[^a-zA-Z])?(?:step|iter|iteration|batch)[ _#:=-]*)([0-9]{1,18})", re.IGNORECASE | re.DOTALL
+    r"((?:.*[^a-zA-Z])?(?:step|iter|iteration|batch)[ _#:=([-]*)([0-9]{1,18})([)\]]?)", re.IGNORECASE | re.DOTALL
 )
+_COUNTING = re.compile(r"(.*[^0-9])([0-9]{1,18})([)\]]?)", re.DOTALL)
 _LEAST_NUMBERED = 2
 #: A step is slow if it takes this many times the median of its track, and the track has this many steps.
 SLOW, LEAST_STEPS = 1.25, 3
@@ -192,8 +195,8 @@ def no_steps(table: SliceTable) -> str:
         parts = _parts_of_steps(table)
         return f"no input marks steps{parts}; if slices of the input are steps, name them: --step-name REGEX"
 
-    names = table.names
-    near = [*compress(names, step_pattern(pattern).accepted(names))] or table.near_names(pattern)
+    known = table.names
+    near = [*compress(known, step_pattern(pattern).accepted(known))] or table.near_names(pattern)
     shown = f"; there is {', '.join(name[:_MOST_CHARACTERS] for name in near[:_MOST_NAMES])}" if near else ""
     return f"--step-name {pattern}: no slice has a whole name that matches{shown}"
 
@@ -205,19 +208,21 @@ def _parts_of_steps(table: SliceTable) -> str:
     for number, info in enumerate(table.trace.sources):
         rows = table.rows_of(number)
         is_range[rows] &= table.of_categories(info.marks.ranges, rows)
+    shown = names(table)
+    is_range |= table.timed & (shown.numbers >= len(table.trace.strings))
     rows = table.recorded[is_range[table.recorded]]
-    names = len(table.trace.strings)
+    count = len(shown.texts)
     found: list[tuple[int, int, int, str]] = []
-    for code, members in grouped(table.row_of_track[slices.track[rows]] * names + slices.name[rows]):
-        times = table.busy(rows[members])
-        if len(times.starts) > _LEAST_NUMBERED:
-            between = int(times.ends[-1] - times.starts[0])
-            found.append((times.length, between, len(members), table.trace.strings[code % names]))
+    for code, members in grouped(table.row_of_track[slices.track[rows]] * count + shown.numbers[rows]):
+        busy = table.busy(rows[members])
+        if len(busy.starts) > _LEAST_NUMBERED:
+            between = int(busy.ends[-1] - busy.starts[0])
+            found.append((busy.length, between, len(members), shown.texts[code % count]))
     if not found:
         return ""
-    length, between, count, name = max(found)
-    shown, share = one_line(name[:_MOST_CHARACTERS]), shown_cell(length / between, Unit.SHARE)
-    return f"; {shown} repeats {count} times, in {share} of the time from its first to its last"
+    length, between, times, name = max(found)
+    said, share = one_line(name[:_MOST_CHARACTERS]), shown_cell(length / between, Unit.SHARE)
+    return f"; {said} repeats {times} times, in {share} of the time from its first to its last"
 
 
 def step_pattern(pattern: str) -> UserPattern:
@@ -256,34 +261,94 @@ def device_of_step(table: SliceTable, step: int) -> str:
 def _numbered(table: SliceTable) -> npt.NDArray[np.bool_]:
     """Return a mask of the slices whose names count steps: "step 7", "Iteration_8".
 
-    On a track, the names that differ in their number only must count up by one, at least _LEAST_NUMBERED times, and
-    none of these slices lies in another one. Of series inside of one another, the outermost one has the steps.
+    They must count up by one, at least _LEAST_NUMBERED times. Of series inside of one another, the outermost one has
+    the steps.
     """
-    trace, slices = table.trace, table.trace.slices
+    slices = table.trace.slices
     mask = np.zeros(len(slices.ts), bool)
+    steps_of: defaultdict[int, Intervals] = defaultdict(lambda: NOTHING)
+    counting = [
+        each
+        for each in _series(table, _COUNTED, table.recorded)
+        if np.count_nonzero(np.diff(each.counts) == 1) >= _LEAST_NUMBERED
+    ]
+    for each in sorted(counting, key=lambda each: -float(np.mean(slices.dur[each.rows]))):
+        steps, starts, ends = steps_of[each.track], slices.ts[each.rows], table.ends(each.rows)
+        if intersect(steps, union(starts, ends)).length == 0:
+            mask[each.rows] = True
+            steps_of[each.track] = union(np.append(steps.starts, starts), np.append(steps.ends, ends))
+    return mask
+
+
+class _Series(Struct, frozen=True):
+    """Slices of a track, one after the other, whose names differ in a number only.
+
+    Attributes:
+        track: the main track.
+        text: the name, with N for the number.
+        rows: the slices by time.
+        counts: their numbers.
+    """
+
+    track: int
+    text: str
+    rows: Rows
+    counts: I64
+
+
+def _series(table: SliceTable, pattern: re.Pattern[str], rows: Rows) -> list[_Series]:
+    """Return the series among some slices, of names with a text, a number and what is behind it."""
+    trace, slices = table.trace, table.trace.slices
     numbers: dict[int, tuple[str, int]] = {}
-    for number in distinct_values(slices.name).tolist():
-        found = _COUNTED.fullmatch(trace.strings[number])
-        if found:
-            numbers[number] = found[1], int(found[2])
-    if not numbers:
-        return mask
-    rows = table.recorded[np.isin(slices.name[table.recorded], list(numbers))]
-    series: dict[tuple[int, str], list[int]] = {}
+    for number in distinct_values(slices.name[rows]).tolist():
+        if found := pattern.fullmatch(trace.strings[number]):
+            numbers[number] = f"{found[1]}N{found[3]}", int(found[2])
+    rows = rows[np.isin(slices.name[rows], list(numbers))]
+    members: dict[tuple[int, str], list[int]] = {}
     for row in rows[np.argsort(slices.ts[rows], kind="stable")].tolist():
         track = int(table.row_of_track[slices.track[row]])
-        series.setdefault((track, numbers[int(slices.name[row])][0]), []).append(row)
-    steps_of: defaultdict[int, Intervals] = defaultdict(lambda: NOTHING)
-    for (track, _), members in sorted(series.items(), key=lambda found: -float(np.mean(slices.dur[found[1]]))):
-        counts = np.array([numbers[int(slices.name[row])][1] for row in members])
-        starts, ends = slices.ts[members], table.ends(np.array(members, np.intp))
-        counting, apart = np.diff(counts) == 1, bool(np.all(ends[:-1] <= starts[1:]))
-        if np.count_nonzero(counting) >= _LEAST_NUMBERED and apart:
-            steps = steps_of[track]
-            if intersect(steps, union(starts, ends)).length == 0:
-                mask[members] = True
-                steps_of[track] = union(np.append(steps.starts, starts), np.append(steps.ends, ends))
-    return mask
+        members.setdefault((track, numbers[int(slices.name[row])][0]), []).append(row)
+    found_series = []
+    for (track, text), of_text in members.items():
+        some = np.array(of_text, np.intp)
+        counts = np.array([numbers[name][1] for name in slices.name[some].tolist()], np.int64)
+        if bool(np.all(table.ends(some[:-1]) <= slices.ts[some[1:]])):
+            found_series.append(_Series(track, text, some, counts))
+    return found_series
+
+
+class Names(Struct, frozen=True):
+    """The names of slices in tables: the number of that of each slice, and the names."""
+
+    numbers: npt.NDArray[Any]
+    texts: Sequence[str]
+
+
+def names(table: SliceTable) -> Names:
+    """Return the names of slices in tables; shared.
+
+    Ranges of the user that follow one another on a thread and whose names count up ("round 3", "round 4") have one
+    name, unless they are steps; so do names that count steps, such as those inside of others.
+    """
+    found: Names = table.once(_names)
+    return found
+
+
+def _names(table: SliceTable) -> Names:
+    trace, slices = table.trace, table.trace.slices
+    of_ranges = np.zeros(len(slices.ts), bool)
+    for number, info in enumerate(trace.sources):
+        rows = table.rows_of(number)
+        of_ranges[rows] = table.of_categories(info.marks.ranges, rows)
+    others = table.recorded[~runs_nothing(table, table.recorded)]
+    series = _series(table, _COUNTING, others[of_ranges[others]]) + _series(table, _COUNTED, others)
+    series = [each for each in series if len(each.rows) > _LEAST_NUMBERED and bool(np.all(np.diff(each.counts) > 0))]
+    if not series:
+        return Names(slices.name, trace.strings)
+    numbers, known = slices.name.astype(np.int64), dict[str, int]()
+    for each in series:
+        numbers[each.rows] = len(trace.strings) + known.setdefault(each.text, len(known))
+    return Names(numbers, [*trace.strings, *known])
 
 
 def _leaves_out(step: str, follows: str) -> bool:
@@ -413,16 +478,20 @@ def largest(found: list[Difference], kind: str = "") -> list[Difference]:
 def differences(table: SliceTable, step: int, usual: int) -> list[Difference]:
     """Return the self times of each name in a step and in the median step, the largest increase first."""
     codes = _self_times(table, step), _self_times(table, usual)
-    return differences_of(table, *codes, _KINDS, _SPECIAL)
+    return differences_of(names(table).texts, *codes, _KINDS, _SPECIAL)
 
 
 def differences_of(
-    table: SliceTable, step: tuple[I64, I64], usual: tuple[I64, I64], kinds: Sequence[str], special: dict[int, Unnamed]
+    strings: Sequence[str],
+    step: tuple[I64, I64],
+    usual: tuple[I64, I64],
+    kinds: Sequence[str],
+    special: dict[int, Unnamed],
 ) -> list[Difference]:
     """Return the times of each name in a step and in the median step, the largest increase first.
 
     Args:
-        table: the slices.
+        strings: the names.
         step, usual: numbers of names and kinds in each of them, and their times, ns.
         kinds: the kinds; a number is that of the name times their count, and the number of the kind.
         special: the names of other numbers, all of the first kind.
@@ -430,7 +499,6 @@ def differences_of(
     code, at = np.unique(np.append(step[0], usual[0]), return_inverse=True)
     places = np.split(at.reshape(-1), [len(step[0])])
     of_steps = [sums_by(place, ns, len(code)).tolist() for place, (_, ns) in zip(places, (step, usual), strict=True)]
-    strings = table.trace.strings
     found = [
         Difference(special[number], kinds[0], *pair)
         if number in special
@@ -476,7 +544,7 @@ def _codes(table: SliceTable, rows: Some) -> I64:
     calls = {category for of_format in marks for category in of_format.calls}
     others = np.where(table.of_categories(calls, rows), 2, np.where(table.is_exchange[rows], 4, 3))
     kinds = np.where(table.is_wait[rows], 1, others)
-    codes: I64 = table.trace.slices.name[rows] * np.int64(len(_KINDS)) + kinds
+    codes: I64 = names(table).numbers[rows] * np.int64(len(_KINDS)) + kinds
     return codes
 
 
