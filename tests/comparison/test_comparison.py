@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from traceconv.comparison.comparison import TOTAL, Comparison, Run, compare
+from traceconv.comparison.comparison import TOTAL, Comparison, Run, Verdict, compare
+from traceconv.comparison.rank_tests import found_change
 from traceconv.comparison.run_values import Values
 
 #: The operation of a simulated run that gets slower; it is 1 % of a step.
@@ -75,7 +76,7 @@ def test_five_runs_a_side_say_that_they_cannot_decide_and_how_many_can() -> None
     assert {row["verdict"] for row in _rows(comparison).values()} <= {"unclear", "same"}
     (summary, *_) = comparison.sections
     assert summary.sentences[-1] == (
-        "With 5 runs of each side, none of 102 rows can be called changed: "
+        "With 5 runs of each side, a change of one of 102 rows alone cannot be told: "
         "record 9 of each side to find a change of 5 % in one row."
     )
 
@@ -91,7 +92,7 @@ def test_a_run_a_side_has_differences_without_a_verdict() -> None:
     assert not comparison.is_decided(rows=False)
     assert comparison.sections[0].sentences[-1] == (
         "With 1 run of each side, no change can be told from noise: if runs differ by as much as steps, 1.0 %, "
-        "11 of each side find a change of 2 % in one row."
+        "5 of each side find a change of 5 % in one row."
     )
 
 
@@ -222,3 +223,41 @@ def test_contributions_are_told_without_steps() -> None:
         replace(run, values={"operations": run.values["operations"]}) for run in map(_run, ({"a": 1}, {"a": 3}))
     )
     assert _ids(compare([before], [after]))["contributions"] == "Of +2 ns: a +2 ns."
+
+
+def test_what_few_steps_do_is_not_called_the_same() -> None:
+    """The medians of a row that runs in one of four steps are 0, and those of the total do not change."""
+    sides = []
+    for rare in (400, 800):
+        values = Values([("often",), ("rare",)], [4000, rare], [1000, 0], [4, 1], 4, 4000 + rare, 1000, 0.0, [(), ()])
+        steps = Values([("",)], [4000 + rare], [1000], [4], 4, 4000 + rare, 1000, 0.0, [()])
+        sides.append([Run(f"{run}", {"steps": steps, "operations": values}) for run in range(6)])
+    comparison = compare(*sides)
+    assert [table.judged[0].verdict for table in comparison.tables] == [Verdict.UNCLEAR] * 2
+    assert _rows(comparison)["rare"]["verdict"] == "unclear"
+    assert _rows(comparison)["often"]["verdict"] == "same"
+    assert not comparison.is_decided(rows=False)
+
+
+def test_what_takes_time_only_after_the_change_is_slower() -> None:
+    runs = [[_run({"a": 10**6 + at, "b": took * (100_000 + at)}) for at in range(8)] for took in (0, 1)]
+    comparison = compare(*runs)
+    assert _rows(comparison)["b"]["verdict"] == "slower"
+    assert comparison.is_slower(0.6, rows=True)
+
+
+def test_a_small_change_has_to_be_seen_above_the_least_one() -> None:
+    """Of 40 comparisons with the stated change, nearly all find it."""
+    random, found = np.random.default_rng(3), 0
+    change = found_change(8, 8, 0.006, 100, 0.02)
+    assert change is not None
+    assert 0.023 < change < 0.04
+    for _ in range(40):
+        rows = _rows(compare(_noisy(random, 8, 0.006), _noisy(random, 8, 0.006, 1 + change)))
+        found += rows[SLOWER]["verdict"] == "slower"
+    assert found >= 34
+
+
+def test_copies_are_told() -> None:
+    runs = [replace(_run({"a": 1000}), content=("same",)) for _ in range(3)]
+    assert _ids(compare(runs, runs))["copies"].startswith("4 of 6 runs are copies of others of their side")

@@ -179,3 +179,23 @@ def test_the_step_of_the_clock_is_that_of_the_file() -> None:
     selection = Selection(("name",), "", "", "", keep_first=False)
     run = selection.run(selection.slices("x", opened([ORT], Settings())))
     assert run.resolution_ns == 1000
+
+
+def test_runs_without_operations_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "empty.json").write_text('{"traceEvents": [{"ph": "i", "name": "mark", "pid": 1, "tid": 1, "ts": 1}]}')
+    result = run(CUDA, tmp_path / "empty.json")
+    assert result.returncode == 2
+    assert "empty.json: there is nothing to compare: it has no operation with a duration\n" in result.stderr
+    window = run(CUDA, CUDA, "--between", "5s..6s")
+    assert window.returncode == 2
+    assert "has no operation with a duration in the window\n" in window.stderr
+
+
+def test_strict_fails_where_nothing_can_be_decided() -> None:
+    assert run(CUDA, CUDA, "--strict", "-q").returncode == 6
+
+
+def test_what_was_lost_in_reading_is_told(tmp_path: Path) -> None:
+    cut = tmp_path / "cut.json"
+    cut.write_bytes(CUDA.read_bytes()[:6000])
+    assert "lost" in run(CUDA, cut).stdout

@@ -148,7 +148,7 @@ def test_runs_without_steps_and_small_operations_are_told(runs: Path) -> None:
     jsonschema.validate(found, SCHEMA)
     assert [row["id"] for row in found["summary"]] == ["whole_runs", "total", "operations"]
     assert "1 operation changed: (total) (+" in found["summary"][2]["text"]
-    assert any(note.startswith("1 operation never took more than ") for note in found["notes"]["history"])
+    assert any(note.startswith("1 operation took at most ") for note in found["notes"]["history"])
 
 
 def test_wrong_calls_are_one_line(runs: Path) -> None:

@@ -96,7 +96,7 @@ def test_nothing_is_lost_but_where_it_was(path: Path) -> None:
 def test_the_trace_processor_reads_the_picture(tmp_path: Path) -> None:
     result = commands.run("diff", ORT, CUDA, "-o", tmp_path / "diff.pftrace")
     assert result.returncode == 0, result.stderr
-    assert result.stderr.endswith(f"wrote {tmp_path / 'diff.pftrace'}: {ORT} and {CUDA}, step below step\n")
+    assert result.stderr.endswith(f"wrote {tmp_path / 'diff.pftrace'}: {ORT} and {CUDA} on one axis\n")
     assert "diff_operations" in result.stdout
     assert commands.run("check", tmp_path / "diff.pftrace").returncode == 0
 

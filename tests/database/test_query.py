@@ -373,3 +373,11 @@ def test_without_the_packages_the_hint_says_how_to_install_them(module: str, mon
         "hint: pip install 'traceconv[sql]'",
     ]
     importlib.import_module("traceconv.database.question")
+
+
+def test_types_that_parquet_lacks_are_refused(tmp_path: Path) -> None:
+    result = commands.run("query", CUDA, "select interval 1 hour as h", "-o", tmp_path / "q.parquet")
+    assert result.returncode == 2
+    assert result.stderr.startswith("error: Parquet has no such type: ")
+    assert result.stderr.endswith("hint: cast the column: column::varchar\n")
+    assert not (tmp_path / "q.parquet").exists()

@@ -260,12 +260,11 @@ def diff_command(
         drawn = kept or [recorded(usual_run(side).name) for side in (before, after)]
         api.write(side_by_side(*drawn, keep_first=selection.keep_first), api.Output(shown.path, force=shown.force))
         if not verbosity.quiet:
-            say(f"wrote {shown.path}: {' and '.join(one_line(run.name) for run in drawn)}, step below step")
-    if gate.above is not None:
-        if comparison.is_slower(gate.above, rows=gate.on_rows):
-            ctx.exit(SLOWER)
-        if gate.strict and not comparison.is_decided(rows=gate.on_rows):
-            ctx.exit(UNDECIDED)
+            say(f"wrote {shown.path}: {' and '.join(one_line(run.name) for run in drawn)} on one axis")
+    if gate.above is not None and comparison.is_slower(gate.above, rows=gate.on_rows):
+        ctx.exit(SLOWER)
+    if gate.strict and not comparison.is_decided(rows=gate.on_rows):
+        ctx.exit(UNDECIDED)
 
 
 @click.command("history", cls=HeadedCommand)

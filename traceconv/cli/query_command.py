@@ -115,8 +115,11 @@ def query_command(
     if not (verbosity.quiet or verbosity.verbose):  # with details they are printed
         say(*trace.losses(), *warning_lines(aligned.receipt))
     if shown.form == PARQUET:
-        write = needed("pyarrow.parquet", "sql").write_table
-        write_output(shown.path, lambda sink: write(table, sink), binary=True, force=shown.force)
+        write, pa = needed("pyarrow.parquet", "sql").write_table, needed("pyarrow", "sql")
+        try:
+            write_output(shown.path, lambda sink: write(table, sink), binary=True, force=shown.force)
+        except (pa.ArrowNotImplementedError, pa.ArrowInvalid) as error:
+            raise UsageError(f"Parquet has no such type: {error}", hint="cast the column: column::varchar") from None
     else:
         shown.put(rendered([_section(table)], shown, verbosity))
     if shown.path != "-" and not verbosity.quiet:

@@ -71,7 +71,8 @@ class Run:
         environment: how it was recorded: the properties of its host, devices, tools, by name.
         span_ns: when it began and ended, ns since 1970; None if not known.
         whole: returns its values by measure if the whole run counts as one step.
-        notes: what of the options does not apply to it.
+        notes: what of the options does not apply to it, and what was lost in reading.
+        content: marks of its files, by which copies are known; () if it has no such mark.
     """
 
     name: str
@@ -81,6 +82,7 @@ class Run:
     span_ns: tuple[int, int] | None = None
     whole: Callable[[], Mapping[str, Values]] = dict
     notes: tuple[str, ...] = ()
+    content: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -273,7 +275,7 @@ def _untested(row: Row, of_step: float, of_clock: float) -> Verdict | None:
         return Verdict.UNKNOWN
     larger = max(map(_middle, row.values))
     if larger <= of_step:
-        return Verdict.SAME
+        return Verdict.SAME if max(row.means) <= of_step else Verdict.UNCLEAR
     return Verdict.UNCLEAR if larger <= of_clock else None
 
 
@@ -287,7 +289,9 @@ def _verdict(row: Row, around: Shift | None, p: float, least: float, min_change:
     if around is None or around.low is None or around.high is None:
         return Verdict.UNCLEAR
     is_within = -far <= math.log(around.low) and math.log(around.high) <= far
-    return Verdict.SAME if is_within else Verdict.UNCLEAR
+    # What few steps do is in their mean alone.
+    is_mean_within = all(row.means) and abs(math.log(row.means[1] / row.means[0])) <= far
+    return Verdict.SAME if is_within and is_mean_within else Verdict.UNCLEAR
 
 
 # -- Sections --------------------------------------------------------------------------------------------------------
@@ -333,7 +337,7 @@ class Comparison:
     def is_slower(self, share: float, *, rows: bool) -> bool:
         """Return whether the total became slower by more than a share, or, if `rows`, any row."""
         return any(
-            judged.verdict is Verdict.SLOWER and judged.ratio is not None and judged.ratio > 1 + share
+            judged.verdict is Verdict.SLOWER and (judged.ratio is None or judged.ratio > 1 + share)
             for judged in self._asked(rows)
         )
 
@@ -383,6 +387,7 @@ def compare(
         *([without_steps(without, len(runs), f"{_PREFIX}runs")] if is_mixed else []),
         *_environment(unlike),
         *_in_turns(before, after),
+        *_copies(before, after),
         _power(tables, len(before), len(after), min_change),
     ]
     about_runs = [*([unlike] if unlike.rows else []), _runs(tables, before, after)]
@@ -489,9 +494,13 @@ def _contributions(section: Section) -> Finding:
     amount = section.place("contribution_ns")
     whole = int(section.rows[0][amount] or 0)
     most = [row for row in section.rows[1 : 1 + _MOST_NAMED] if row[amount]]
-    named = [f"{shown_cell(row[0], Unit.TEXT, _LONGEST_NAME)} {signed(int(row[amount] or 0))}" for row in most]
+    keys = [" · ".join(filter(None, map(str, row[: section.place("state")]))) or "(no name)" for row in most]
+    named = [
+        f"{shown_cell(key, Unit.TEXT, _LONGEST_NAME)} {signed(int(row[amount] or 0))}"
+        for key, row in zip(keys, most, strict=True)
+    ]
     text = f"Of {signed(whole)}: {', '.join(named)}." if named else "No time changed."
-    names = {f"name_{at}": str(row[0]) for at, row in enumerate(most, 1)}
+    names = {f"name_{at}": key for at, key in enumerate(keys, 1)}
     amounts = {f"contribution_{at}_ns": int(row[amount] or 0) for at, row in enumerate(most, 1)}
     return Finding("contributions", text, section.name, {"change_ns": whole, **names, **amounts})
 
@@ -543,6 +552,16 @@ def _in_turns(before: Sequence[Run], after: Sequence[Run]) -> Iterator[Finding]:
             yield Finding("turns", text, "", {"earlier": name})
 
 
+def _copies(before: Sequence[Run], after: Sequence[Run]) -> Iterator[Finding]:
+    """Tell that runs of a side are copies of one another."""
+    content = [[run.content for run in side if run.content] for side in (before, after)]
+    copies = sum(len(side) - len(set(side)) for side in content)
+    if copies:
+        count = quantity(len(before) + len(after), RUNS)
+        text = f"{copies} of {count} are copies of others of their side, though each counts as a run: record new ones."
+        yield Finding("copies", text, f"{_PREFIX}runs", {"copies": copies})
+
+
 def _power(tables: Sequence[Table], before: int, after: int, min_change: float) -> Finding:
     """Tell how large a change has to be to be found, or how many runs are needed."""
     of_all = [judged for table in tables for judged in table.judged if all(map(any, judged.row.values))]
@@ -551,25 +570,26 @@ def _power(tables: Sequence[Table], before: int, after: int, min_change: float) 
     runs = f"With {sides}"
     if min(before, after) < 2:
         spread = tables[0].spread if tables else 0.0
-        needed = runs_to_find(min_change, spread, len(of_all)) if spread else None
+        wanted = max(2 * min_change, _USUAL_CHANGE)
+        needed = runs_to_find(wanted, spread, len(of_all), min_change) if spread else None
         steps = f"if runs differ by as much as steps, {100 * spread:.1f} %"
-        more = f"{steps}, {needed} of each side find a change of {100 * min_change:g} % in one row"
+        more = f"{steps}, {needed} of each side find a change of {100 * wanted:g} % in one row"
         text = f"{runs}, no change can be told from noise: {more if needed else 'record several of each side'}."
         return Finding("power", text, "", {"spread_share": spread, "runs_needed": needed})
-    spreads = sorted(_spread(judged.row) for judged in of_all)
+    totals = [id(table.total) for table in tables]
+    of_rows = [judged for judged in of_all if judged.p is not None and id(judged.row) not in totals]
+    spreads = sorted(_spread(judged.row) for judged in of_rows or of_all)
     spread = spreads[len(spreads) // 2] if spreads else 0.0
-    found = found_change(before, after, spread, tests)
+    found = found_change(before, after, spread, tests, min_change)
     numbers: dict[str, Any] = {"spread_share": spread, "rows": tests, "found_share": found}
     if found is not None:
-        finds = (
-            f"a change of {100 * max(found, min_change):.1f} % in one of {tests} rows is found in 95 % of comparisons"
-        )
+        finds = f"a change of {100 * found:.1f} % in one of {tests} rows is found in 95 % of comparisons"
         text = f"{runs}, which differ by {100 * spread:.1f} % (median of the rows), {finds}."
         return Finding("power", text, "", numbers)
-    wanted = max(min_change, _USUAL_CHANGE)
-    needed = runs_to_find(wanted, spread, tests)
+    wanted = max(2 * min_change, _USUAL_CHANGE)
+    needed = runs_to_find(wanted, spread, tests, min_change)
     more = f": record {needed} of each side to find a change of {100 * wanted:g} % in one row" if needed else ""
-    return Finding("power", f"{runs}, none of {tests} rows can be called changed{more}.", "", numbers)
+    return Finding("power", f"{runs}, a change of one of {tests} rows alone cannot be told{more}.", "", numbers)
 
 
 def _spread(row: Row) -> float:

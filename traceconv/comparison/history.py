@@ -100,7 +100,7 @@ def history(runs: Sequence[Run], by: Sequence[str], *, min_change: float) -> lis
     tables[0].notes += dict.fromkeys(note for run in runs for note in run.notes)
     if left_out := len(keys) - len(kept):
         tables[0].notes.append(
-            f"{quantity(left_out, _OPERATIONS)} never took more than {format_short(least)}: left out"
+            f"{quantity(left_out, _OPERATIONS)} took at most {format_short(least)} in half of the steps: left out"
         )
     unlike = changes(names, [run.environment for run in runs])
     findings = [without_steps(without, len(runs), tables[2].name)] if 0 < len(without) < len(runs) else []

@@ -122,7 +122,7 @@ def adjusted(values: Sequence[float]) -> list[float]:
     return [float(value) for value in result]
 
 
-def found_change(before: int, after: int, spread: float, tests: int) -> float | None:
+def found_change(before: int, after: int, spread: float, tests: int, least: float = 0.0) -> float | None:
     """Return the smallest relative change that POWER of comparisons find, if it is the only one of so many tests.
 
     Simulated, with normal noise of the logarithms and always the same random numbers.
@@ -131,29 +131,35 @@ def found_change(before: int, after: int, spread: float, tests: int) -> float | 
         before, after: the runs of each side.
         spread: the standard deviation between runs, relative.
         tests: how many rows are tested.
+        least: the smallest relative change that counts: what the runs show has to be above it.
 
     Returns:
         The change; None if no change can be found.
     """
-    low, high = 0.0, _MOST_SPREADS
-    if _power(before, after, high, tests) < POWER:
+    floor = math.log1p(least) / spread if spread else 0.0
+    low, high = floor, floor + _MOST_SPREADS
+    if _power(before, after, high, tests, floor) < POWER:
         return None
     while high - low > _STEP:
         middle = (low + high) / 2
-        low, high = (middle, high) if _power(before, after, middle, tests) < POWER else (low, middle)
-    return math.expm1(high * spread)
+        low, high = (middle, high) if _power(before, after, middle, tests, floor) < POWER else (low, middle)
+    return math.expm1(high * spread) if spread else least
 
 
-def runs_to_find(change: float, spread: float, tests: int) -> int | None:
+def runs_to_find(change: float, spread: float, tests: int, least: float = 0.0) -> int | None:
     """Return how many runs a side find a relative change, as `found_change` states it; None beyond _MOST_RUNS."""
-    size = math.log1p(change) / spread if spread else _MOST_SPREADS
+    size, floor = (math.log1p(each) / spread if spread else 0.0 for each in (change, least))
+    size = size if spread else _MOST_SPREADS
     runs = range(2, _MOST_RUNS + 1)
-    at = bisect_left(runs, True, key=lambda count: _power(count, count, size, tests) >= POWER)
+    at = bisect_left(runs, True, key=lambda count: _power(count, count, size, tests, floor) >= POWER)
     return runs[at] if at < len(runs) else None
 
 
-def _power(before: int, after: int, size: float, tests: int) -> float:
-    """Return how often a change is found that is `size` standard deviations between runs, one of so many tests."""
+def _power(before: int, after: int, size: float, tests: int, floor: float) -> float:
+    """Return how often a change of `size` is found, one of so many tests, and seen to be above `floor`.
+
+    Both are in standard deviations between runs.
+    """
     is_exact = before + after <= MOST_EXACT
     tail = _exact_tail(before, after) if is_exact else _normal_tail(before, after, ())
     level = LEVEL / max(tests, 1) / 2
@@ -163,4 +169,5 @@ def _power(before: int, after: int, size: float, tests: int) -> float:
     random = np.random.default_rng(0)
     first, second = random.normal(size=(_DRAWS, 1, before)), random.normal(size, size=(_DRAWS, after, 1))
     below = np.count_nonzero(second < first, axis=(1, 2))
-    return float(np.mean(np.minimum(below, before * after - below) <= most))
+    seen = np.mean(second, axis=(1, 2)) - np.mean(first, axis=(1, 2))
+    return float(np.mean((np.minimum(below, before * after - below) <= most) & (seen > floor)))

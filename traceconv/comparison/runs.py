@@ -88,8 +88,14 @@ class Selection:
             return values_of(read(name).table, whole=True) if "steps" in values else values
 
         absent = absent_args(table, self.condition) if self.condition else ()
-        notes = tuple(f"--where: no slice of {one_line(name)} has {arg}" for arg in absent)
-        return Run(name, values, resolution, environment(table.trace), _wall_clock(table.trace), whole, notes)
+        if not values:
+            window = " in the window" if self.between else ""
+            raise UsageError(f"there is nothing to compare: it has no operation with a duration{window}", at=name)
+        notes = (*table.trace.losses(), *(f"--where: no slice of {one_line(name)} has {arg}" for arg in absent))
+        content = tuple(source.fingerprint for source in table.trace.sources)
+        content = content if all(content) else ()
+        wall = _wall_clock(table.trace)
+        return Run(name, values, resolution, environment(table.trace), wall, whole, notes, content)
 
 
 def _wall_clock(trace: Trace) -> tuple[int, int] | None:
