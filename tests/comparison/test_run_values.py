@@ -242,3 +242,15 @@ def test_work_of_a_merged_job_belongs_to_the_step_of_its_process(tmp_path: Path)
     )
     assert (alone.sums, alone.medians, round(alone.spread, 2)) == ([360_000], [30_000], 0.49)
     assert together == alone
+
+
+@pytest.mark.parametrize("steps", [2, 3, 6])
+def test_steps_are_no_place_in_which_others_are(tmp_path: Path, steps: int) -> None:
+    runs = []
+    for name in ("aten::c", "aten::d"):
+        marks = [event(f"ProfilerStep#{at}", 1000 + at * 100, 100, cat="user_annotation") for at in range(steps)]
+        runs.append(_run(tmp_path / f"{steps}.json", [*marks, *(event(name, mark["ts"] + 1, 90) for mark in marks)]))
+    rows = compare(runs[:1], runs[1:]).sections[-2].records()
+    states = {row["name"]: row["state"] for row in rows}
+    assert states.get("aten::c") == "only before"
+    assert states.get("aten::d") == "only after"

@@ -16,7 +16,7 @@ from traceconv.answers.device_work import first_above, operators, work
 from traceconv.answers.operations import NO_OPERATOR, combined, key_of
 from traceconv.answers.slice_tables import NO_PARENT, Rows, SliceTable, sums_by
 from traceconv.answers.step_parts import DISJOINT, step_parts
-from traceconv.answers.steps import NOT_RECORDED, inside, ran_in, runs_nothing, timed_steps
+from traceconv.answers.steps import NOT_RECORDED, inside, is_step, ran_in, runs_nothing, timed_steps
 from traceconv.model.columns import I64
 from traceconv.model.trace_inputs import by_stated_inputs, inputs_of
 from traceconv.model.track_table import NO_TRACK
@@ -317,9 +317,12 @@ def _step_at(table: SliceTable, steps: Rows, rows: Rows, of_steps: I64, of_rows:
 def _paths(table: SliceTable, shares: _Shares, rows: Rows, keys: _Codes) -> list[_Path]:
     """Return the keys around each key, outermost first: those of its longest slice at its usual place.
 
-    The usual place is the code around it in which most of its time was spent; without one, the path is empty.
+    The usual place is the code around it in which most of its time was spent; without one, the path is empty. Steps are
+    no place: their names are numbered.
     """
-    parent = table.nesting.parent[rows].astype(np.int64)
+    parents = table.nesting.parent.astype(np.int64)
+    parents[is_step(table)[parents] & (parents != NO_PARENT)] = NO_PARENT
+    parent = parents[rows]
     around = np.where(parent == NO_PARENT, NONE, keys.codes[parent])
     order = np.lexsort((table.trace.slices.dur[rows], around, shares.key))
     key, around, rows = shares.key[order], around[order], rows[order]
@@ -330,10 +333,10 @@ def _paths(table: SliceTable, shares: _Shares, rows: Rows, keys: _Codes) -> list
     paths: list[_Path] = [()] * len(shares.texts)
     for last in longest[2 * spent > whole[key[longest]]].tolist():
         path: list[Key] = []
-        above = int(table.nesting.parent[rows[last]])
+        above = int(parents[rows[last]])
         while above != NO_PARENT and len(path) < _DEEPEST:
             path.append(keys.texts[keys.codes[above]])
-            above = int(table.nesting.parent[above])
+            above = int(parents[above])
         paths[int(key[last])] = tuple(reversed(path))
     return paths
 
