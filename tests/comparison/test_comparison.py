@@ -88,7 +88,7 @@ def test_a_run_a_side_has_differences_without_a_verdict() -> None:
     assert (rows["a"]["contribution_ns"], rows["a"]["ratio"]) == (200, 3)
     assert (rows["b"]["state"], rows["b"]["contribution_ns"], rows["b"]["after_ns"]) == ("only before", -50, None)
     assert (rows["c"]["state"], rows["c"]["contribution_ns"], rows["c"]["before_ns"]) == ("only after", 10, None)
-    assert not comparison.is_slower(0.05, rows=True)
+    assert not comparison.slower(0.05, rows=True)
     assert not comparison.is_decided(rows=False)
     assert comparison.sections[0].sentences[-1] == (
         "With 1 run of each side, no change can be told from noise: if runs differ by as much as steps, 1.0 %, "
@@ -151,9 +151,9 @@ def test_the_gate_opens_for_slower_alone(slower: float) -> None:
     after = [_run({"a": round(1_000_000 * slower * each)}) for each in random.lognormal(0, 0.005, 10)]
     comparison = compare(before, after)
     assert comparison.is_decided(rows=True)
-    assert comparison.is_slower(0.05, rows=False) == comparison.is_slower(0.05, rows=True) == (slower > 1)
-    assert not comparison.is_slower(0.5, rows=True)
-    assert not compare(after, before).is_slower(0.0, rows=True)
+    assert all(bool(comparison.slower(0.05, rows=rows)) == (slower > 1) for rows in (False, True))
+    assert not comparison.slower(0.5, rows=True)
+    assert not compare(after, before).slower(0.0, rows=True)
     verdict = _rows(comparison)["a"]["verdict"]
     assert verdict == ("slower" if slower > 1 else "same")
 
@@ -243,7 +243,7 @@ def test_what_takes_time_only_after_the_change_is_slower() -> None:
     runs = [[_run({"a": 10**6 + at, "b": took * (100_000 + at)}) for at in range(8)] for took in (0, 1)]
     comparison = compare(*runs)
     assert _rows(comparison)["b"]["verdict"] == "slower"
-    assert comparison.is_slower(0.6, rows=True)
+    assert comparison.slower(0.6, rows=True) == ["b"]
 
 
 def test_a_small_change_has_to_be_seen_above_the_least_one() -> None:

@@ -90,7 +90,9 @@ def test_the_gate_fails_for_slower_runs_alone(tmp_path: Path) -> None:
     there = "--before", *sides["before"], "--after", *sides["after"]
     back = "--before", *sides["after"], "--after", *sides["before"]
     assert run(*there).returncode == 0
-    assert run(*there, "--fail-above", "5%").returncode == 5
+    failed = run(*there, "--fail-above", "5%")
+    assert failed.returncode == 5
+    assert failed.stderr.endswith("slower by more than 5 %: (total)\n")
     assert run(*there, "--fail-above", "60%").returncode == 0
     assert run(*back, "--fail-above", "5%", "--strict").returncode == 0
     assert run(sides["before"][0], sides["after"][0], "--fail-above", "5%").returncode == 0

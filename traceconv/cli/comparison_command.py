@@ -22,7 +22,7 @@ from traceconv.comparison.runs import Recorded, Selection, by_start, runs_in, us
 from traceconv.comparison.side_by_side import side_by_side
 from traceconv.errors import UsageError
 from traceconv.io.folders import check_all_there
-from traceconv.io.shown import one_line, quantity
+from traceconv.io.shown import listed, one_line, quantity
 from traceconv.recordings import Settings
 
 _SIDES = ("--before", "--after", "--before-runs", "--after-runs")
@@ -261,7 +261,9 @@ def diff_command(
         api.write(side_by_side(*drawn, keep_first=selection.keep_first), api.Output(shown.path, force=shown.force))
         if not verbosity.quiet:
             say(f"wrote {shown.path}: {' and '.join(one_line(run.name) for run in drawn)} on one axis")
-    if gate.above is not None and comparison.is_slower(gate.above, rows=gate.on_rows):
+    slower = [] if gate.above is None else comparison.slower(gate.above, rows=gate.on_rows)
+    if slower:
+        say(f"slower by more than {100 * (gate.above or 0):g} %: {listed(map(one_line, slower))}")
         ctx.exit(SLOWER)
     if gate.strict and not comparison.is_decided(rows=gate.on_rows):
         ctx.exit(UNDECIDED)

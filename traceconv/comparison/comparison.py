@@ -334,12 +334,13 @@ class Comparison:
     tables: list[Table]
     sections: list[Section]
 
-    def is_slower(self, share: float, *, rows: bool) -> bool:
-        """Return whether the total became slower by more than a share, or, if `rows`, any row."""
-        return any(
-            judged.verdict is Verdict.SLOWER and (judged.ratio is None or judged.ratio > 1 + share)
+    def slower(self, share: float, *, rows: bool) -> list[str]:
+        """Return what became slower by more than a share: the total, or, if `rows`, the names of all such rows."""
+        return [
+            " · ".join(filter(None, judged.row.key)) or TOTAL
             for judged in self._asked(rows)
-        )
+            if judged.verdict is Verdict.SLOWER and (judged.ratio is None or judged.ratio > 1 + share)
+        ]
 
     def is_decided(self, *, rows: bool) -> bool:
         """Return whether the total has a verdict that is neither unclear nor unknown, or, if `rows`, every row."""
