@@ -17,6 +17,7 @@ from traceconv.comparison.runs import Recorded
 from traceconv.comparison.side_by_side import side_by_side
 from traceconv.model.args import ABSENT, arg_values
 from traceconv.model.trace import TIMED, Trace
+from traceconv.model.track_table import NO_TRACK
 
 #: The lengths of the steps of both sides, µs; the first of each side is left out.
 BEFORE, AFTER = (50, 10, 30, 20), (5, 15, 20, 20, 99)
@@ -64,6 +65,8 @@ def test_steps_begin_together_and_their_differences_are_drawn(tmp_path: Path) ->
     parts = [values for name, values in values.items() if name != "step: after - before"]
     assert np.sum(parts, axis=0).tolist() == [5000, -10_000, 0]
     assert trace.clocks[0].synthetic
+    top = sorted((track.rank, track.name) for track in trace.tracks if track.parent == NO_TRACK)
+    assert [name.partition(":")[0] for _, name in top] == ["difference", *["1 before"] * 2, *["2 after"] * 2]
 
 
 def test_slices_that_reach_into_the_next_step_state_the_gap(tmp_path: Path) -> None:

@@ -27,7 +27,8 @@ from traceconv.model.track_table import NO_TRACK
 #: The axis of the picture: no clock, since steps of both sides begin together.
 _AXIS = ClockDomain("steps of both sides", Zero.UNKNOWN, Run.NONE)
 _HELP = "after - before, of the step of each side that begins here"
-_SIDES = ("before: ", "after: ")
+#: The UI orders groups of tracks by name.
+_SIDES = ("1 before: ", "2 after: ")
 
 
 @dataclass(frozen=True)
@@ -85,8 +86,8 @@ def side_by_side(before: Recorded, after: Recorded, *, keep_first: bool) -> Trac
     first = max(int(times[0]) - side.table.start for times, side in zip(starts, sides, strict=True))
     places = first + np.append(0, np.cumsum(np.maximum(*(np.diff(times[:count]) for times in starts))))
     moved = [
-        _moved(sides[0], places, _SIDES[0], 0),
-        _moved(sides[1], places, _SIDES[1], len(before.table.trace.sources)),
+        _moved(sides[0], places, _SIDES[0], 0, 0),
+        _moved(sides[1], places, _SIDES[1], len(before.table.trace.sources), len(before.table.trace.tracks)),
     ]
     trace = concatenate_traces([*moved, _differences(sides, places, sum(len(trace.sources) for trace in moved))])
     trace = trace.with_tables(clocks=[_AXIS])
@@ -94,8 +95,8 @@ def side_by_side(before: Recorded, after: Recorded, *, keep_first: bool) -> Trac
     return trace
 
 
-def _moved(side: _Drawn, places: I64, prefix: str, inputs_before: int) -> Trace:
-    """Return the trace of a side on the axis, its tracks named by the side."""
+def _moved(side: _Drawn, places: I64, prefix: str, inputs_before: int, tracks_before: int) -> Trace:
+    """Return the trace of a side on the axis, its tracks named by the side, below those of the side before it."""
     trace, slices, starts = side.table.trace, side.table.trace.slices, side.starts[: len(places)]
     shifts = places - starts
 
@@ -109,8 +110,10 @@ def _moved(side: _Drawn, places: I64, prefix: str, inputs_before: int) -> Trace:
     tracks = trace.tracks.replaced(
         clock=np.zeros(len(trace.tracks), np.int32), source=trace.tracks.column("source") + inputs_before
     )
-    for number in np.flatnonzero(trace.tracks.column("parent") == NO_TRACK).tolist():
-        tracks.put(number, replace(tracks[number], name=f"{prefix}{tracks[number].name}", rank=None))
+    top = np.flatnonzero(trace.tracks.column("parent") == NO_TRACK).tolist()
+    top.sort(key=lambda number: (trace.tracks[number].rank is None, trace.tracks[number].rank or 0, number))
+    for rank, number in enumerate(top, 1 + tracks_before):
+        tracks.put(number, replace(tracks[number], name=f"{prefix}{tracks[number].name}", rank=rank))
     for number, track in trace.tracks.special():
         carries = tuple(
             (table, source + inputs_before, since + int(shift(np.array([since]), "right")[0]))
@@ -130,6 +133,7 @@ def _differences(sides: Sequence[_Drawn], places: I64, number: int) -> Trace:
     """Return the trace of the differences: a slice for each step, and counters of it and of its parts."""
     builder = Builder(SourceInfo("differences", "diff", unit="step"), _AXIS)
     process = builder.tracks.process("difference", description=f"{_HELP}: " + " and ".join(side.name for side in sides))
+    builder.tracks[process].rank = 0
     track = builder.tracks.thread(process, None, "steps")
     before, after = (side.durations[: len(places)].tolist() for side in sides)
     names = [[one_line(_name(side, at)) for at in range(len(places))] for side in sides]
