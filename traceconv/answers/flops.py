@@ -207,13 +207,12 @@ def flops(table: SliceTable, peak: Peak | None = None) -> Section:
 def _calls(table: SliceTable) -> tuple[Rows, list[_Call | None]]:
     """Return the calls of listed names that hold no other one; None for those whose shapes do not tell their work."""
     trace, slices = table.trace, table.trace.slices
-    is_counted, is_call = np.zeros((2, len(slices.ts)), bool)
-    is_counted[table.counted] = True
+    is_call = np.zeros(len(slices.ts), bool)
     parts: list[tuple[Rows, FlopMarks, dict[int, tuple[str, tuple[int, ...]]]]] = []
     for number, info in enumerate(trace.sources):
         if (marks := info.marks.flops) is not None:
             rows = table.rows_of(number)
-            rows = rows[is_counted[rows] & table.timed[rows]]
+            rows = rows[table.is_counted[rows] & table.timed[rows]]
             distinct = distinct_values(slices.name[rows]).tolist()
             names = {at: kind for at in distinct if (kind := marks.kinds.get(trace.strings[at]))}
             rows = rows[np.isin(slices.name[rows], list(names))]
@@ -269,11 +268,11 @@ def _time(table: SliceTable, calls: Rows) -> tuple[I64, int]:
     Also return the time of all device work that the slices in question launched, ns.
     """
     slices, found = table.trace.slices, work(table)
-    accepted, counted = np.zeros((2, len(slices.ts)), bool)
-    accepted[calls] = counted[table.counted] = True
+    accepted = np.zeros(len(slices.ts), bool)
+    accepted[calls] = True
     launched_by = operators(table)
     owner, of_row = first_above(table, launched_by, accepted), np.zeros(len(slices.ts), np.int64)
-    some, whole = owner != NONE, first_above(table, launched_by, counted) != NONE
+    some, whole = owner != NONE, first_above(table, launched_by, table.is_counted) != NONE
     np.add.at(of_row, owner[some], slices.dur[found.rows[some]])
     inputs = inputs_of(by_stated_inputs(table.trace), "slices")
     with_device = [inputs[work_of(table, number)] for number in range(len(table.trace.sources))]

@@ -267,6 +267,13 @@ class SliceTable:
             rows = rows[self.in_window(self.trace.slices.ts[rows])]
         return rows if self.chosen is None else rows[self.chosen(self)[rows]]
 
+    @cached_property
+    def is_counted(self) -> npt.NDArray[np.bool_]:
+        """Return a mask of all slices: whether tables count them."""
+        mask = np.zeros(len(self.trace.slices.ts), bool)
+        mask[self.counted] = True
+        return mask
+
     def check_sums(self) -> None:
         """Raise InputError if the recorded durations of all slices add up to more than 64 bits of ns hold."""
         dur = self.trace.slices.dur

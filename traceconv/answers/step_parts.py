@@ -94,7 +94,7 @@ def step_parts(table: SliceTable) -> Section:
     """
     section = Section("step_parts", _PARTS)
     steps = timed_steps(table)
-    steps = steps[np.isin(steps, table.counted)]
+    steps = steps[table.is_counted[steps]]
     if not len(steps):
         return section
     trace, slices = table.trace, table.trace.slices

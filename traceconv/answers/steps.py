@@ -110,7 +110,7 @@ def steps(table: SliceTable) -> list[Section]:
     """
     section, times = Section("steps", _STEP_COLUMNS), Section("step_times", _OF_ALL)
     rows = step_rows(table)
-    shown = set(rows[np.isin(rows, table.counted)].tolist())
+    shown = set(rows[table.is_counted[rows]].tolist())
     if not len(rows):
         section.notes.append(no_steps(table))
         return [section]
@@ -415,8 +415,6 @@ class SlowStep(Struct, frozen=True):
 def slow_steps(table: SliceTable) -> list[SlowStep]:
     """Return the steps of SLOW times the median of their track or more, the most beyond it first."""
     trace, slices = table.trace, table.trace.slices
-    stated = by_stated_inputs(trace)
-    inputs = inputs_of(stated, "slices")
     slow: list[tuple[int, int, int]] = []
     for rows in _by_track(table, timed_steps(table)).values():
         if len(rows) >= LEAST_STEPS:
@@ -424,9 +422,12 @@ def slow_steps(table: SliceTable) -> list[SlowStep]:
             took = int(slices.dur[usual])
             longer = [(took - int(slices.dur[row]), row, usual) for row in rows if int(slices.dur[row]) >= SLOW * took]
             slow += [step for step in longer if step[1] != usual]
-    shown = np.isin([row for _, row, _ in slow], table.counted)
+    if not slow:
+        return []
+    stated = by_stated_inputs(trace)
+    inputs = inputs_of(stated, "slices")
     found = []
-    for _, row, usual in sorted(compress(slow, shown), key=lambda step: step[0]):
+    for _, row, usual in sorted((step for step in slow if table.is_counted[step[1]]), key=lambda step: step[0]):
         step, usual_step = (trace.strings[slices.name[at]] for at in (row, usual))
         track, source = table.title(int(table.row_of_track[slices.track[row]])), stated.sources[inputs[row]].name
         found.append(SlowStep(row, usual, (step, int(slices.ts[row]) - table.start, usual_step), (track, source)))
