@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import compress
 from statistics import median
@@ -269,7 +269,7 @@ def _numbered(table: SliceTable) -> npt.NDArray[np.bool_]:
     steps_of: defaultdict[int, Intervals] = defaultdict(lambda: NOTHING)
     counting = [
         each
-        for each in _series(table, _COUNTED, table.recorded)
+        for each in _series(table, _COUNTED.fullmatch, table.recorded)
         if np.count_nonzero(np.diff(each.counts) == 1) >= _LEAST_NUMBERED
     ]
     for each in sorted(counting, key=lambda each: -float(np.mean(slices.dur[each.rows]))):
@@ -296,12 +296,12 @@ class _Series(Struct, frozen=True):
     counts: I64
 
 
-def _series(table: SliceTable, pattern: re.Pattern[str], rows: Rows) -> list[_Series]:
+def _series(table: SliceTable, match: Callable[[str], re.Match[str] | None], rows: Rows) -> list[_Series]:
     """Return the series among some slices, of names with a text, a number and what is behind it."""
     trace, slices = table.trace, table.trace.slices
     numbers: dict[int, tuple[str, int]] = {}
     for number in distinct_values(slices.name[rows]).tolist():
-        if found := pattern.fullmatch(trace.strings[number]):
+        if found := match(trace.strings[number]):
             numbers[number] = f"{found[1]}N{found[3]}", int(found[2])
     rows = rows[np.isin(slices.name[rows], list(numbers))]
     members: dict[tuple[int, str], list[int]] = {}
@@ -341,7 +341,7 @@ def _names(table: SliceTable) -> Names:
         rows = table.rows_of(number)
         of_ranges[rows] = table.of_categories(info.marks.ranges, rows)
     others = table.recorded[~runs_nothing(table, table.recorded)]
-    series = _series(table, _COUNTING, others[of_ranges[others]]) + _series(table, _COUNTED, others)
+    series = _series(table, _COUNTING.fullmatch, others[of_ranges[others]]) + _series(table, _COUNTED.fullmatch, others)
     series = [each for each in series if len(each.rows) > _LEAST_NUMBERED and bool(np.all(np.diff(each.counts) > 0))]
     if not series:
         return Names(slices.name, trace.strings)
