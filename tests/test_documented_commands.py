@@ -44,7 +44,8 @@ FILES = {
     **dict.fromkeys(
         [
             *("before.json", "after.json", "a1.json", "a2.json", "b1.json", "b2.json"),
-            *("base/1.json", "head/1.json", "nightly/1.json", "nightly/2.json"),
+            *("base/1.json", "head/1.json", "recordings/base/1.json", "recordings/head/1.json"),
+            *("nightly/1.json", "nightly/2.json"),
         ],
         "onnxruntime/perf-counters-hw/input.json",
     ),
@@ -77,9 +78,8 @@ def example(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def folder(tmp_path: Path, example: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder with all files of the examples, and golden and tests as in a clone."""
-    for name in ("runs", "base", "head", "nightly"):
-        (tmp_path / name).mkdir()
     for name, golden in FILES.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_bytes((ROOT / "golden" / golden).read_bytes())
     (tmp_path / "profile.json.gz").write_bytes(gzip.compress((tmp_path / "profile.json").read_bytes()))
     (tmp_path / "run.py").write_text("print('run')\n")
