@@ -603,7 +603,7 @@ class FuriosaTable(Importer):
     name = "furiosa-table"
     title = "Furiosa profiler tables (data frame as CSV, printed tables, summary)"
     url = "https://furiosa-ai.github.io/docs/latest/en/software/profiler.html"
-    versions = "SDK 0.5 to 0.10; CSV, boxes of polars, columns of pandas"
+    versions = "SDK 0.5 to 0.10; CSV, boxes of polars, columns of pandas (from documents: no recording was found)"
     signature = Signature(
         "leader_device,name,cycle | inference counts | parent_span_id | ╞ | trace_id | thread.id | pe_index | "
         "npu total | npu iowait | average elapsed(ns) | average_elapsed (ns)"

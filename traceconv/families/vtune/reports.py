@@ -513,7 +513,9 @@ class Vtune(Importer):
     name = "vtune"
     title = "Intel VTune Profiler: timeline, hotspots and call trees as text or CSV, external data"
     url = "https://www.intel.com/content/www/us/en/docs/vtune-profiler/user-guide/2025-1/overview.html"
-    versions = "reports of 2017 to 2025 as text and CSV, external data with any clock"
+    versions = (
+        "reports of 2017 to 2025 as text and CSV, external data with any clock (from documents: no recording was found)"
+    )
     signature = Signature(
         "cpu time | clockticks | instructions retired | hardware event | task time | task count | elapsed time | "
         "cpi rate | wait time | wait count | total time | spin time | spin and overhead time | effective time | "
