@@ -63,8 +63,12 @@ def test_whole_numbers(text: str, number: int | None) -> None:
             whole(text)
 
 
-@pytest.mark.parametrize("text", ["inf", "nan", "1e400", "-1e9999999999999999", "9" * 400, "²", "١.٥", "1_0.5", ""])
+@pytest.mark.parametrize(
+    "text",
+    ["inf", "nan", "1e400", "-1e9999999999999999", "9" * 400, "9" * 309, "-" + "9" * 309, "²", "١.٥", "1_0.5", ""],
+)
 def test_what_no_double_holds_is_no_number(text: str) -> None:
+    assert number_of(text) is None
     assert double_of(text) is None
     assert decimal_of(text) is None
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from decimal import Decimal
 from typing import Any
 
@@ -20,8 +21,9 @@ import msgspec
 # -- numbers ----------------------------------------------------------------------------------------------------------
 
 _FORM = re.compile(r"[+-]?(?:[0-9]+([.,][0-9]*)?|([.,][0-9]+))([eE][+-]?[0-9]+)?")
-#: The most digits of a double before the point.
-_MOST_DIGITS = 309
+#: The largest double, and the most characters of a whole number that is not larger: its digits and a sign.
+_LARGEST = int(sys.float_info.max)
+_MOST_CHARACTERS = 310
 #: The digits of the largest unsigned number of 64 bits; those that fit into a signed one in any case.
 _DIGITS_64, _PLAIN_DIGITS = 20, 18
 _HEX_DIGITS = 16
@@ -82,7 +84,7 @@ def hex_of(text: str | bytes) -> int | None:
 
 
 def number_of(text: str, mark: str = ".") -> int | float | None:
-    """Return the number in a text, which may have blanks around it; None if it is none that JSON can hold.
+    """Return the number in a text, which may have blanks around it; None if it is none, or beyond a double.
 
     Integers are exact. The decimal mark is "." or ",". Thousands separators are not accepted.
 
@@ -91,26 +93,28 @@ def number_of(text: str, mark: str = ".") -> int | float | None:
     """
     text = text.strip()
     if is_digits(text):
-        return int(text) if len(text) <= _MOST_DIGITS else None
+        return _whole_double(text)
     match = _FORM.fullmatch(text)
     if match is None:
         return None
     decimals = match[1] or match[2]
     if decimals is None and match[3] is None:
-        return int(text) if len(text) <= _MOST_DIGITS else None
+        return _whole_double(text)
     if decimals is not None and decimals[0] != mark:
         return None
     value = float(text.replace(mark, "."))
     return value if abs(value) < _INFINITE else None
 
 
+def _whole_double(text: str) -> int | None:
+    number = int(text) if len(text) <= _MOST_CHARACTERS else None
+    return number if number is not None and abs(number) <= _LARGEST else None
+
+
 def double_of(text: str, mark: str = ".") -> float | None:
-    """Return the same as a double; None also for integers beyond its range."""
+    """Return the same as a double."""
     number = number_of(text, mark)
-    try:
-        return None if number is None else float(number)
-    except OverflowError:
-        return None
+    return None if number is None else float(number)
 
 
 def double(text: str, mark: str = ".") -> float:
