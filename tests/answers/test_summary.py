@@ -287,6 +287,23 @@ def test_limits_are_of_all_devices(tmp_path: Path) -> None:
     assert (found["section"], found["numbers"]["devices"]) == ("device", 2)
 
 
+def test_devices_of_one_name_are_not_one(tmp_path: Path) -> None:
+    def on(element: object, ts: float) -> dict[str, Any]:
+        return event("Execution", ts, 40, cat="NPU", tid=element, args={"pe_index": 0})
+
+    # an element with a number is of the NPU without a pid, the other one of the NPU with this pid
+    events = [on(10_000_000, 0), on("x", 10), on(10_000_000, 60), on("x", 160)]
+    (tmp_path / "a.json").write_text(json.dumps(events))
+    found = traceconv.report(traceconv.read(tmp_path / "a.json", format="furiosa"))
+    by_name = {section.name: section for section in found}
+    assert [(row["device"], row["window_ns"]) for row in by_name["device"].records()] == [
+        *(("NPU", 100_000), ("NPU (2)", 190_000))
+    ]
+    limited = by_name["summary"].records()[0]
+    assert (limited["numbers"]["devices"], limited["numbers"]["idle_ns"]) == (2, 130_000)
+    assert "the longest gaps of each last" in limited["text"]
+
+
 def test_steps_without_work_leave_the_limit_to_the_whole_device(tmp_path: Path) -> None:
     steps = [event(f"ProfilerStep#{at}", 600 + 50 * at, 50, cat="user_annotation") for at in range(2)]
     found = limit(tmp_path, [*work(("gemm", 0, 100)), *steps])

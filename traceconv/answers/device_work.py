@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from functools import cached_property
 
 import numpy as np
@@ -53,7 +54,7 @@ class Device(Struct, frozen=True):
     """A device with work.
 
     Attributes:
-        title: its name for people.
+        title: its name for people, which no other device of its input has.
         path: the path of its track.
         source: the name of its input.
         work: which work is its own, as positions in `Work`, ascending.
@@ -167,12 +168,17 @@ def _devices(table: SliceTable) -> list[Device]:
     queues_of: dict[int, dict[int, Rows]] = {}
     for track, positions in grouped(queue):
         queues_of.setdefault(_device_of(table, track), {})[track] = positions
-    found = []
+    found: dict[tuple[str, str], Device] = {}
+    numbers = Counter[tuple[str, str]]()
     for track, queues in sorted(queues_of.items()):
-        path = table.device_path(track)
+        path, source = table.device_path(track), table.input_of(track)
+        stated = title = table.title(track, path)
+        while (source, title) in found:
+            numbers[source, stated] += 1
+            title = f"{stated} ({numbers[source, stated] + 1})"
         positions = np.sort(np.concatenate(list(queues.values())))
-        found.append(Device(table.title(track, path), path, table.input_of(track), positions, queues))
-    return found
+        found[source, title] = Device(title, path, source, positions, queues)
+    return list(found.values())
 
 
 def _device_of(table: SliceTable, queue: int) -> int:

@@ -151,8 +151,9 @@ def _short(name: Cell) -> str:
 
 
 def _devices(tables: Tables) -> list[Row]:
-    """Return the rows of whole devices with a window."""
-    return [row for row in tables.rows("device") if not row["queue"] and row["window_ns"]]
+    """Return the rows of whole devices with a window, which is their span as in rows of `step_parts`."""
+    rows = [row | {"span_ns": row["window_ns"]} for row in tables.rows("device") if not row["queue"]]
+    return [row for row in rows if row["span_ns"]]
 
 
 def _sum(rows: Sequence[Row], key: str) -> int:
@@ -193,8 +194,7 @@ def _spent(rows: Sequence[Row]) -> _Spent:
         _sum(rows, f"{part}_ns") for part in ("compute", "exposed_comm", "exposed_copy", "idle")
     )
     causes = {cause: _sum(rows, f"{cause}_ns") for cause in _CAUSES}
-    window = sum(row["span_ns"] if "span_ns" in row else row["window_ns"] for row in rows)
-    return _Spent(window, compute, communication, copies, idle, causes)
+    return _Spent(_sum(rows, "span_ns"), compute, communication, copies, idle, causes)
 
 
 def _rows_of_devices(tables: Tables) -> tuple[list[Row], str]:
@@ -220,7 +220,7 @@ def _by_device(rows: Sequence[Row]) -> dict[tuple[str, str], list[Row]]:
 def _limit(tables: Tables) -> Iterator[Finding]:
     """Tell what limited the devices: idle time, exposed communication or copies from LIMITING on, else computation."""
     rows, section = _rows_of_devices(tables)
-    spent, names = _spent(rows), list(dict.fromkeys(row["device"] for row in rows))
+    spent, names = _spent(rows), [device for device, _ in _by_device(rows)]
     window, causes = spent.window, spent.causes
     if not _devices(tables) or not window or spent.idle == window:
         return
@@ -252,7 +252,7 @@ def _limit(tables: Tables) -> Iterator[Finding]:
     whys = ("host_late", "launch_call") if spent.cause == "host" else (spent.cause,)
     said = [f"{_percent(causes[why], window)} {_CAUSES[why]}" for why in whys if causes[why] >= _NOTHING * window]
     why = ", ".join(said)
-    gap = _one_gap(rows, spent, numbers)
+    gap = _one_gap(rows, spent, numbers, in_steps=bool(steps))
     if spent.limit == "computation":
         idle = f"; {_percent(spent.idle, window)} idle{f' (largest part: {why})' if why else ''}" if spent.idle else ""
         communicated = _percent(spent.communication, window)
@@ -322,7 +322,7 @@ def _owner(tables: Tables, step: Row) -> str:
     return f" of {owner}"
 
 
-def _one_gap(rows: Sequence[Row], spent: _Spent, numbers: Numbers) -> str:
+def _one_gap(rows: Sequence[Row], spent: _Spent, numbers: Numbers, *, in_steps: bool) -> str:
     """Return what the longest gap of each device is of the idle time, if that is most of it; put it into the numbers.
 
     It may be the start or the end of a recording that was cut, and says nothing about the rest.
@@ -335,12 +335,11 @@ def _one_gap(rows: Sequence[Row], spent: _Spent, numbers: Numbers) -> str:
     what = f"the longest gaps of each last {format_short(length)} in all"
     if len(longest) == 1:
         row, at = longest[0], longest[0]["longest_gap_at_ns"]
-        window = row["span_ns"] if "span_ns" in row else row["window_ns"]
-        near = _EDGE * window
-        behind = window - at - length
+        near = _EDGE * row["span_ns"]
+        behind = row["span_ns"] - at - length
         nearest = "at the start" if at <= behind else "at the end"
         place = nearest if min(at, behind) <= near else "in the middle"
-        of_step = f" of {_short(row['name'])}" if len(rows) > 1 else ""
+        of_step = f" of {_short(row['name'])}" if in_steps and len(rows) > 1 else ""
         what = f"one gap {place}{of_step} lasts {format_short(length)}"
     busy = _percent(spent.window - spent.idle, spent.window - length)
     return f"; {what}, {_percent(length, spent.idle)} of the idle time (busy {busy} of the rest)"
