@@ -27,7 +27,7 @@ HEADING = "Kernel_Name,Counter_Name,Counter_Value,Dispatch_Id,Agent_Id,Queue_Id,
 
 
 def test_counters_of_a_dispatch_in_any_order(tmp_path: Path) -> None:
-    """Made by hand: rows of a dispatch apart, a counter twice, ids that are equal as numbers only, no times."""
+    """Made by hand: rows of a dispatch apart, a counter twice, ids that are equal as numbers only, times never set."""
     rows = [
         "a,WAVES,1,7,4,1,100,200,8",
         "b,WAVES,2,07,4,1,300,400,",
@@ -55,18 +55,10 @@ def test_counters_of_a_dispatch_in_any_order(tmp_path: Path) -> None:
         ("b", 300, 100, {"dispatch_id": 7, "WAVES": 2, "BUSY": 9}),
         ("a", 500, 100, {"dispatch_id": 7, "vgpr_count": 8, "WAVES": 3}),
     ]
-    (row,) = range(len(trace.instants.ts))
-    place = int(trace.instants.args_at[row]), int(trace.instants.args_len[row])
-    assert json.loads(trace.args.get(*place)) == {
-        "agent": "Agent 4",
-        "queue": "Queue 2",
-        "dispatch_id": "x",
-        "vgpr_count": 8,
-        "WAVES": 4,
-    }
     balance = trace.sources[0].balance
     assert balance.even
-    assert (balance.written, balance.merged["further counters of a kernel"]) == (4, 3)
+    assert (balance.written, balance.merged["further counters of a kernel"]) == (3, 3)
+    assert balance.skipped.total() == 1
 
 
 def test_rows_of_counters_in_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

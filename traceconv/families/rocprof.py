@@ -53,7 +53,6 @@ from traceconv.model.builder import Builder
 from traceconv.model.clocks import BOOTTIME, NO_TIME, ClockDomain, Run, Zero
 from traceconv.model.columns import I32, I64, Column, kept_rows, like_next, stable_order
 from traceconv.model.diagnostics import BLANK_LINES, HEADINGS, ROWS, noted, skipped
-from traceconv.model.drawable import NEVER_SET
 from traceconv.model.marks import GPU_MARKS, CountMarks, TotalsMarks
 from traceconv.model.numbers import NS, is_digits, number_of, parse_ns, whole, whole_of
 from traceconv.model.source_info import Layer
@@ -123,8 +122,8 @@ _ARGS = {
     "pid": "process_id",
 }
 
-#: The start and end of a record that were not both set.
-_NEVER_SET = 0, 0
+#: The start and end of kernels in files without columns for them.
+_NO_TIMES = -1, -1
 #: The columns of the rows of counters: texts are numbers, args are places among those of the tables.
 _COUNTED = {
     **dict.fromkeys(("dispatch", "start", "end", "at", "args_at", "value_at"), np.int64),
@@ -209,11 +208,11 @@ def _plain(name: str) -> str:
 
 
 class _Kernel(NamedTuple):
-    """A dispatch of a kernel; `times` are its start and end in ns, 0 if they were never set; None if not recorded."""
+    """A dispatch of a kernel; `times` are its start and end in ns."""
 
     agent: str
     queue: str
-    times: tuple[int, int] | None
+    times: tuple[int, int]
     name: str
     args: AnyArgs
     at: int
@@ -236,7 +235,7 @@ class _Counted:
         for name, text in (("agent", kernel.agent), ("queue", kernel.queue), ("name", kernel.name)):
             columns[name].append(self._text(text))
         columns["counter"].append(self._text(counter))
-        for name, time in zip(("start", "end"), kernel.times or _NEVER_SET, strict=True):
+        for name, time in zip(("start", "end"), kernel.times, strict=True):
             columns[name].append(time)
         columns["at"].append(kernel.at)
         for name, args in (("args", kernel.args), ("value", {counter: value})):
@@ -292,12 +291,12 @@ class _Counted:
 
 
 def _times(row: dict[str, str]) -> tuple[int, int] | None:
-    """Begin and end of a record, taken out of its row: 0 and 0 if one of them was never set; None if it has none."""
+    """Start and end of a record, taken out of its row; None if it has none."""
     texts = [row.pop(new, "") or row.pop(old, "") for new, old in _TIMES]
     if not all(texts):
         return None
     start, end = (parse_ns(text.encode(), NS) for text in texts)
-    return (start, end) if start > 0 and end > 0 else _NEVER_SET
+    return start, end
 
 
 class Table:
@@ -306,7 +305,7 @@ class Table:
         self._tracks = Tracks(out)
         self._totals: TrackId = NO_TRACK
         self._untimed: TrackId = NO_TRACK
-        self._has_times = False  # whether the file has columns for them
+        self._has_times = False  # whether the heading has columns for them
         self._keys: dict[str, str] = {}  # what the values of the columns are called as args
         self._guids: dict[str, None] = {}  # the processes of a table of rocpd2csv
         self._agents_of: dict[str, str] = {}  # the agents of allocations by address
@@ -335,7 +334,7 @@ class Table:
     def _heading(self, cells: list[str]) -> list[str]:
         self._out.balance.merged[HEADINGS] += 1
         header = [_plain(cell) for cell in cells]
-        self._has_times |= not {"start_timestamp", "begin_ns"}.isdisjoint(header)
+        self._has_times = not {"start_timestamp", "begin_ns"}.isdisjoint(header)
         self._keys = {plain: _ARGS.get(plain, cell) for plain, cell in zip(header, cells, strict=True)}
         return header
 
@@ -359,12 +358,12 @@ class Table:
         self._out.balance.written += 1
 
     def _record(self, row: dict[str, str], number: int) -> None:
-        times = _times(row)
-        if "kernel_name" in row and not row.get("function"):
-            self._kernel(row, times, number)
-            return
-        if times is None:
+        times, is_kernel = _times(row), "kernel_name" in row and not row.get("function")
+        if times is None and (self._has_times or not is_kernel):
             raise ValueError("no times")
+        if is_kernel or times is None:
+            self._kernel(row, times or _NO_TIMES, number)
+            return
         start, end = times
         out = self._out
         if "source_agent_id" in row:
@@ -405,7 +404,7 @@ class Table:
             if kind == "agent" and ", process " not in name:
                 self._out.tracks[self._tracks.known[kind, name]].name += f", process {first}"
 
-    def _kernel(self, row: dict[str, str], times: tuple[int, int] | None, number: int) -> None:
+    def _kernel(self, row: dict[str, str], times: tuple[int, int], number: int) -> None:
         """Add a dispatch; those with counters are drawn at the end."""
         name = row.pop("kernel_name")
         place = row.pop("agent_id", "") or row.pop("gpu_id", "") or "?", row.pop("queue_id", "?")
@@ -421,18 +420,16 @@ class Table:
             self._counted.add(kernel, dispatch, counter, number_in(value))
 
     def _draw(self, kernel: _Kernel) -> None:
-        """Draw a slice on its queue, or a row of a table if its time is not known."""
+        """Draw a slice on its queue, or a row of a table if the file has no times."""
         out = self._out
         out.balance.written += 1
-        if kernel.times in (None, _NEVER_SET):
-            if self._has_times:
-                out.problem(NEVER_SET, kernel.at, kernel.name)
+        if kernel.times == _NO_TIMES:
             if self._untimed == NO_TRACK:
                 self._untimed = out.tracks.totals("ROCm kernels")
             args = join_args({"agent": kernel.agent, "queue": kernel.queue}, kernel.args)
             out.totals(self._untimed, kernel.name, _cupti.KERNEL, args, kernel.at)
             return
-        start, end = kernel.times or _NEVER_SET
+        start, end = kernel.times
         track = self._tracks.queue(kernel.agent, kernel.queue)
         out.slice(track, start, end - start, kernel.name, _cupti.KERNEL, kernel.args, kernel.at)
 
@@ -497,7 +494,6 @@ class Rocprof(Importer):
         "CSV has no flows between calls and kernels, since each file holds one kind of record; the JSON has all.",
         "Counters of the old rocprof have times only with `--timestamp on`; without, they are rows of totals.",
         "All kernels of RCCL have one name. Its calls name the operation, but return before it is done.",
-        "Kernels without a start or end (0) are rows of a table without times; other such records are counted only.",
         "Addresses, code objects and samples of the program counter in the JSON are not read.",
         "Databases are not read: `rocpd convert --output-format csv -i FILE` writes those of rocprofv3 as CSV, and the "
         "first rocprof wrote results.json and results.csv beside its results.db.",
