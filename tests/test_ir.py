@@ -296,16 +296,16 @@ def test_no_slice_leaves_the_range(ts: int, dur: int) -> None:
     span = trace.span()
     assert span is not None
     assert -LIMIT_NS <= span[0] <= span[1] <= LIMIT_NS
-    fits = -LIMIT_NS <= ts <= ts + max(dur, 0) <= LIMIT_NS and dur <= LIMIT_NS
+    fits = -LIMIT_NS <= ts <= ts + max(dur, 0) <= LIMIT_NS and abs(dur) <= LIMIT_NS
     assert problems(trace).get(OUT_OF_RANGE.name, 0) == (not fits)
     is_unset = problems(trace).get(END_NEVER_SET.name, 0)
     assert problems(trace).get(NEGATIVE_DURATION.name, 0) + is_unset == (dur < 0)
     if fits:
         assert (drawn_ts, drawn_dur) == (ts, max(dur, 0))
     else:
-        assert args["ts_ns"] == str(ts)
+        assert (args["ts_ns"], args["dur_ns"]) == (str(ts), str(dur))
     if dur < 0:
-        assert args["unfinished"] if is_unset else args["negative_dur_ns"] == dur
+        assert args["unfinished"] if is_unset else args["negative_dur_ns"] == max(dur, -LIMIT_NS)
 
 
 @given(any_int)

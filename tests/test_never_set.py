@@ -231,29 +231,6 @@ def test_a_perfetto_trace_of_another_tool(tmp_path: Path) -> None:
     assert (names(trace), codes(trace)) == (["kernel"], {"time.never_set": 1})
 
 
-def test_kernels_of_onnx_runtime_are_long_before_its_start(tmp_path: Path) -> None:
-    """ONNX Runtime moves the times of the GPU to its own clock, and so the 0 of those that were not collected."""
-
-    def line(cat: str, name: str, ts: int, dur: int, ids: int, **args: str) -> str:
-        return json.dumps(
-            {"cat": cat, "pid": ids, "tid": ids, "dur": dur, "ts": ts, "ph": "X", "name": name, "args": args}
-        )
-
-    lines = [line("Session", "model_run", 900, 400, 9)]
-    for number, ts in enumerate((1_020, -1_790_000_000_000_000, 1_220)):
-        lines.append(line("Node", f"conv{number}_kernel_time", 1_000 + 100 * number, 50, 9, op_name="Conv"))
-        work = {"stream": "7", "op_name": "Conv", "parent_name": f"conv{number}_kernel_time"}
-        lines.append(line("Kernel", "gemm", ts, 0 if ts < 0 else 20, -1, **work))
-    path = tmp_path / "onnxruntime_profile.json"
-    path.write_text("[\n" + ",\n".join(lines) + "\n]\n")
-    trace = traceconv.read(path, format="onnxruntime")
-    assert codes(trace) == {"time.never_set": 1}
-    assert names(trace).count("gemm") == 2
-    ends = [[names(trace)[row] for row in rows.tolist()] for rows in (trace.flows.from_slice, trace.flows.to_slice)]
-    assert ends == [["conv0", "conv2"], ["gemm", "gemm"]]
-    assert trace.sources[0].balance.even
-
-
 def test_records_of_rocprof_that_are_no_kernels(tmp_path: Path) -> None:
     path = tmp_path / "trace.csv"
     rows = ['"HIP_API","hipMalloc",7,8,{},{},{}'.format(*row) for row in [(1, 5 * 10**14, 5 * 10**14 + 9), (2, 0, 0)]]
@@ -288,17 +265,6 @@ def test_a_kernel_of_nsight_whose_start_was_never_set(tmp_path: Path) -> None:
     row = device_of(path)
     assert (row["window_ns"], row["busy_ns"], row["launches"]) == (4_980_000, 47 * 80_000, 47)
     assert codes(traceconv.read(path)) == {"time.never_set": 3}
-
-
-def test_kernels_of_torch_whose_start_was_never_set(tmp_path: Path) -> None:
-    whole = json.loads((KINETO / "never-set-kernels" / "input.json").read_bytes())
-    work = next(one for one in whole["traceEvents"] if one.get("cat") == "kernel" and one["ts"])
-    work |= {"ts": 0, "dur": work["ts"] + 80}
-    path = tmp_path / "trace.json"
-    path.write_text(json.dumps(whole))
-    assert codes(traceconv.read(path)) == {"time.never_set": 11}
-    assert device_of(path)["window_ns"] < 10 * MS
-    assert found(path)["check.never_set"] == 11
 
 
 def test_kernels_near_the_others(tmp_path: Path) -> None:
@@ -484,6 +450,76 @@ def test_recordings_of_rocprof(tmp_path: Path) -> None:
     assert_as_without(*paths, count=1)
 
 
+# -- all formats with times of devices --------------------------------------------------------------------------------
+
+CALLS_US = range(0, 3000, 100)
+Kernels = list[tuple[int, int]]
+
+
+def kernels_of(unset: str, first: int) -> Kernels:
+    """Starts and ends (µs) of kernels. One in ten lacks what is to be unset: start, end, both; or it is not there."""
+    kernels = []
+    for number, ts in enumerate(range(first, first + CALLS_US.stop, CALLS_US.step)):
+        is_unset = number % 10 == 9
+        start, end = (
+            0 if is_unset and unset in (what, "both") else ts + of for what, of in (("start", 10), ("end", 50))
+        )
+        kernels += [] if is_unset and not unset else [(start, end)]
+    return kernels
+
+
+def as_kineto(path: Path, kernels: Kernels, first: int, base: int) -> None:
+    calls = [event("cudaLaunchKernel", first - base + ts, 5, cat="cuda_runtime") for ts in CALLS_US]
+    work = [event("gemm", start - base, end - start, cat="kernel", tid=7) for start, end in kernels]
+    path.write_text(json.dumps({"schemaVersion": 1, "baseTimeNanoseconds": base * 1000, "traceEvents": calls + work}))
+
+
+def as_onnxruntime(path: Path, kernels: Kernels, first: int, base: int) -> None:
+    nodes = [event(f"c{ts}_kernel_time", first - base + ts, 9, cat="Node", args={"op_name": "c"}) for ts in CALLS_US]
+    work = [
+        event("gemm", start - base, end - start, cat="Kernel", args={"stream": "7"}) | {"pid": -1, "tid": -1}
+        for start, end in kernels
+    ]
+    path.write_text("[\n" + ",\n".join(json.dumps(one | {"args": one["args"]}) for one in nodes + work) + "\n]\n")
+
+
+def as_rocprof(path: Path, kernels: Kernels, first: int, base: int) -> None:
+    head = "Kind,Agent_Id,Queue_Id,Kernel_Name,Correlation_Id,Start_Timestamp,End_Timestamp"
+    rows = [f"KERNEL_DISPATCH,4,1,gemm,1,{start * 1000},{end * 1000}" for start, end in kernels]
+    path.write_text("\n".join([head, *rows, ""]))
+
+
+BOOT_US, NOW_US = 5 * 10**11, 1_790_000_000_000_000
+FORMATS = {
+    "pytorch-kineto, absolute": (as_kineto, NOW_US, 0),
+    "pytorch-kineto, converted": (as_kineto, NOW_US, NOW_US - 2_452_000_000),
+    "onnxruntime, since boot": (as_onnxruntime, BOOT_US, BOOT_US),
+    "onnxruntime, since 1970": (as_onnxruntime, NOW_US, NOW_US),
+    "rocprof": (as_rocprof, BOOT_US, 0),
+}
+
+
+@pytest.mark.parametrize("unset", ["both", "start", "end"])
+@pytest.mark.parametrize("name", FORMATS)
+def test_times_of_kernels(name: str, unset: str, tmp_path: Path) -> None:
+    write_as, first, base = FORMATS[name]
+    paths = [tmp_path / folder / "trace" for folder in ("unset", "without")]
+    for path, what in zip(paths, (unset, ""), strict=True):
+        path.parent.mkdir()
+        write_as(path, kernels_of(what, first), first, base)
+    trace = traceconv.read(paths[0])
+    assert trace.sources[0].format == name.split(",")[0]
+    if unset == "end":
+        assert codes(trace) == {"slice.end_never_set": 3}
+        columns = "window_ns", "busy_ns", "idle_ns"
+        answers = [{column: device_of(path)[column] for column in columns} for path in paths]
+        assert answers[0] == answers[1]
+    else:
+        assert_as_without(*paths, count=3)
+        if write_as is not as_rocprof:
+            assert found(paths[0])["check.never_set"] == 3
+
+
 # -- what is left alone -----------------------------------------------------------------------------------------------
 
 
@@ -509,6 +545,11 @@ def test_recordings_of_rocprof(tmp_path: Path) -> None:
         ],
         [event("load", 0, 5400e6 + 500), event("step", 5400e6, 3), event("step", 5406e6, 3)],
         [event("load", 0, 3000e6 + 500), event("step", 3000e6, 3), event("step", 3000e6 + 900, 3)],
+        [
+            event("load", 0, 5400e6 + 500),
+            event("open", 1, 3),
+            *(event("step", 5400e6 + at, 3) for at in (0, 900, 1800)),
+        ],
     ],
 )
 def test_zero_is_a_time_where_a_trace_begins(events: Events, tmp_path: Path) -> None:

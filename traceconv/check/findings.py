@@ -14,7 +14,7 @@ import numpy as np
 from traceconv.io.shown import Counted
 from traceconv.model.columns import I64
 from traceconv.model.diagnostics import KEPT_PLACES, Code, Diagnostics, Severity, register
-from traceconv.model.drawable import AtZero, BulkOfTimes, UnsureSlices
+from traceconv.model.drawable import FAR_NS, AtZero, BulkOfTimes, UnsureSlices
 
 Format = Literal["chrome-json", "pftrace"]
 
@@ -140,7 +140,7 @@ class Zeros:
 
     def slice(self, ts: int, end: int, position: int, category: bytes = b"") -> None:
         """Note a slice; `category` is a JSON text."""
-        if ts > 0 or (ts < 0 and end != ts):
+        if ts > 0 or (ts < 0 and end != ts and end - ts < FAR_NS):
             self.time(ts, end)
         else:
             text = category.strip(b'"').decode("utf-8", "replace")
@@ -174,7 +174,7 @@ class Zeros:
         kept = at_zero.may_be_left(ts, end - ts)
         self._flush()
         self._bulk.add(ts[~kept], end[~kept])
-        at_zero.first, at_zero.last = self._bulk.first, self._bulk.last
+        at_zero.first, at_zero.last, at_zero.earliest = self._bulk.first, self._bulk.last, self._bulk.earliest
         end[(ts == 0) & (end == _UNENDED)] = at_zero.last
         slices = UnsureSlices(ts[kept], (end - ts)[kept], category[kept], list(self._categories))
         found: list[int] = position[kept][at_zero.never_set(slices)].tolist()

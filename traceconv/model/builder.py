@@ -25,12 +25,12 @@ from traceconv.model.diagnostics import Balance, Code, lost, repaired
 from traceconv.model.drawable import (
     LeftOut,
     beyond,
-    leave_out_never_set,
     possible_cpu,
     possible_cpus,
     possible_slice,
     possible_times,
     possible_ts,
+    settle_times,
 )
 from traceconv.model.event_tables import PairedSlices, Tables
 from traceconv.model.numbers import LIMIT_NS, fits_int64
@@ -101,7 +101,9 @@ class Bulk:
         if not _all_possible(ts, dur):
             ts, dur, args_at, args_len = ts.copy(), dur.copy(), args_at.copy(), args_len.copy()
             kept = self._tables.kept_args()
-            for row in np.flatnonzero((dur < 0) | (dur > LIMIT_NS) | beyond(ts) | (ts > LIMIT_NS - dur)).tolist():
+            for row in np.flatnonzero(
+                (dur < -LIMIT_NS) | (dur > LIMIT_NS) | beyond(ts) | (ts > LIMIT_NS - dur)
+            ).tolist():
                 args = kept.get(int(args_at[row]), int(args_len[row]))
                 ts[row], dur[row], args = possible_slice(
                     self._info, int(ts[row]), int(dur[row]), args, int(origin[row])
@@ -484,12 +486,14 @@ class Builder:
     def settle(self) -> LeftOut | None:
         """Pair the starts and ends so far, and leave out the events so far whose time was never set.
 
+        Slices that end before they start get the length 0.
+
         Return what was left out; None if nothing was.
         """
         self.pair()
         self.info.written = is_output(self.metadata)
         self.info.ranks_inside = ranks_of_inputs(self.metadata) if self.info.written else ()
-        return leave_out_never_set(self.tables, self.info, self.clocks.domains, self.clocks.snapshots)
+        return settle_times(self.tables, self.info, self.clocks.domains, self.clocks.snapshots)
 
     def finish(self) -> Trace:
         """Finish and return the trace; the builder cannot be used any more."""

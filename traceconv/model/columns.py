@@ -93,6 +93,18 @@ class Column:
         if file is not None:
             close(file)
 
+    def change(self, rows: I64, values: npt.NDArray[Any]) -> None:
+        """Replace the numbers at some rows, which are in order."""
+        numbers = self.numbers()
+
+        def parts() -> Iterator[npt.NDArray[Any]]:
+            for part in chunks(len(numbers)):
+                here, changed = slice(*np.searchsorted(rows, [part.start, part.stop])), numbers[part].copy()
+                changed[rows[here] - part.start] = values[here]
+                yield changed
+
+        self.replace(parts())
+
     def numbers(self) -> npt.NDArray[Any]:
         """Return all numbers without a copy. Do not write to them if the column `is_spilled`.
 

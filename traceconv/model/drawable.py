@@ -12,16 +12,19 @@ lies (`BulkOfTimes`), since single events may be astray:
 
 - the format declares what its writer leaves (`FormatMarks.unmeasured`): then device work without a length at 0, and
   where the bulk is far from 0, device work of any length at 0, all else without a length there, and slices that begin
-  there and end in the bulk. A writer that converts times from the clock of a device to its own has put this 0 before 0:
-  then slices without a length from which the bulk is far. Where 0 is before all device work, what is declared has no
-  time at 0, wherever the bulk is;
+  there and end in the bulk. Where 0 is before all device work, what is declared has no time at 0, wherever the bulk is.
+  A writer that converts times from the clock of a device to its own may have put this 0 anywhere before 0. So a start
+  from which the bulk is far counts as one at 0 if the slice has no length, or one that may lead to the bulk, and an end
+  from which the bulk is far counts as one at 0;
 - the bulk counts from 1970, or the format or readings of clocks in the file state that it counts from 1970 or from
   boot: then every event at 0;
 - the format writes early times as 0 (`FormatMarks.early_at_zero`), slices without a length are at 0, none with one is,
   and the bulk is far away: then every event at 0, too;
 - in a format of any tool, device work without a length is at 0, and the bulk is far away: then this work;
 - the length of a slice from 0 counts from 1970: then this slice. One that ends in a bulk far from 0 may be a long
-  startup, so where the format declares nothing of it, the bulk must look as if it counted from boot.
+  startup, so where the format declares nothing of it, all other times must look as if they counted from boot.
+
+A slice whose end only was never set is drawn with the length 0, and no duration of it counts.
 """
 
 from __future__ import annotations
@@ -76,19 +79,15 @@ IMPOSSIBLE_CPU = repaired(
 
 
 def possible_slice(info: SourceInfo, ts: int, dur: int, args: AnyArgs, at: int) -> tuple[int, int, bytes]:
-    """Return start and duration (ns) of a slice, clamped to the range, and its args with a note of a change."""
-    if index(dur) < 0 and (looks_like_unix_time(-dur) or dur == -ts):
-        info.problem(END_NEVER_SET, at)
-        args, dur = join_args(args, {"unfinished": True}), 0
-    elif dur < 0:
-        info.problem(NEGATIVE_DURATION, at)
-        args = join_args(args, {"negative_dur_ns": dur})
-        dur = 0
-    if dur > LIMIT_NS or not -LIMIT_NS <= index(ts) <= LIMIT_NS - dur:
+    """Return start and duration (ns) of a slice, clamped to the range, and its args with a note of a change.
+
+    A duration may be below zero here: what it means is judged when all times are known (`settle_times`).
+    """
+    if abs(index(dur)) > LIMIT_NS or not -LIMIT_NS <= index(ts) <= LIMIT_NS - max(dur, 0):
         info.problem(OUT_OF_RANGE, at)
         args = join_args(args, {"ts_ns": str(ts), "dur_ns": str(dur)})
         ts = _limited(ts)
-        dur = min(dur, LIMIT_NS, LIMIT_NS - ts)
+        dur = min(_limited(dur), LIMIT_NS - ts)
     return ts, dur, as_bytes(args)
 
 
@@ -252,6 +251,11 @@ class BulkOfTimes:
         self._latest = -_least(-self._latest, -ends)
 
     @property
+    def earliest(self) -> int:
+        """The first start, which may be astray, ns; the latest possible time if there are no times."""
+        return int(self._earliest[0]) if self._count else _LATEST
+
+    @property
     def first(self) -> int:
         """The start of the bulk, ns; the latest possible time if there are no times."""
         return int(self._earliest[self._strays]) if self._count else _LATEST
@@ -289,6 +293,7 @@ class AtZero(Struct):
         marks: what the writer of the format does.
         zero: the zero of the clock, as the format states it.
         since_boot: whether readings in the file show that the clock counts from boot.
+        earliest: where the times begin with those that are astray, ns.
     """
 
     first: int
@@ -296,12 +301,13 @@ class AtZero(Struct):
     marks: FormatMarks = NO_MARKS
     zero: Zero = Zero.UNKNOWN
     since_boot: bool = False
+    earliest: int = _LATEST
 
     def may_be_left(self, ts: I64, dur: I64) -> Mask:
         """Return which slices may be without a time, by their starts and durations: they are no evidence."""
         may_be: Mask = ts == 0
         if self.marks.unmeasured:
-            may_be |= (ts < 0) & (dur == 0)
+            may_be |= (ts < 0) & ((dur == 0) | (dur >= FAR_NS))
         return may_be
 
     def is_no_time(self, slices: UnsureSlices) -> bool:
@@ -322,21 +328,31 @@ class AtZero(Struct):
 
     def _is_left(self, slices: UnsureSlices) -> Mask:
         """Return which slices are themselves what a writer leaves without a time."""
-        ts, dur, marks = slices.ts, slices.dur, self.marks
-        at_zero, is_empty, is_far = ts == 0, dur == 0, ts <= self._latest_far
-        ends_in_bulk = at_zero & is_far & (dur > self.first) & (dur < self.last)
-        left: Mask = at_zero & (dur >= UNIX_TIMES[0]) & (dur < UNIX_TIMES[1])
-        left |= ends_in_bulk & self._is_like_boot
+        ts, end, marks = slices.ts, slices.ts + slices.dur, self.marks
+        at_zero, is_empty, is_far = ts == 0, end == ts, ts <= self._latest_far
+        ends_in_bulk = is_far & (end > self.first) & (end < self.last)
+        left: Mask = at_zero & (end >= UNIX_TIMES[0]) & (end < UNIX_TIMES[1])
+        left |= at_zero & ends_in_bulk & self._is_like_boot
         launches = marks.launches
         is_work = slices.of_category(launches.work.__contains__) if launches else np.array(not marks.any_tool)
         if marks.unmeasured:
-            is_declared = slices.of_category(re.compile(marks.unmeasured).fullmatch)
             is_far |= at_zero & marks.zero_before_work
-            left |= is_declared & is_far & (is_empty | ends_in_bulk)
-            left |= is_declared & is_work & at_zero & (is_empty | is_far)
+            is_unset = is_far & (is_empty | ends_in_bulk) | is_work & (is_far | at_zero & is_empty)
+            left |= is_unset & self._is_declared(slices)
         elif marks.any_tool:
             left |= is_work & at_zero & is_far & is_empty
         return left
+
+    def end_never_set(self, slices: UnsureSlices) -> Mask:
+        """Return which slices have no end, of those that end before they start."""
+        end = slices.ts + slices.dur
+        is_none: Mask = (end == 0) | (-slices.dur >= UNIX_TIMES[0]) & (-slices.dur < UNIX_TIMES[1])
+        if self.marks.unmeasured:
+            is_none |= (end <= self._latest_far) & self._is_declared(slices)
+        return is_none
+
+    def _is_declared(self, slices: UnsureSlices) -> Mask:
+        return slices.of_category(re.compile(self.marks.unmeasured).fullmatch)
 
     @property
     def _latest_far(self) -> int:
@@ -347,7 +363,8 @@ class AtZero(Struct):
 
     @property
     def _is_like_boot(self) -> bool:
-        return max(_BOOT_LIKE_NS, _BOOT_LIKE_SPANS * (self.last - self.first)) <= self.first <= self.last
+        least = max(_BOOT_LIKE_NS, _BOOT_LIKE_SPANS * (self.last - self.first))
+        return least <= self.first <= self.last and least <= self.earliest
 
 
 class LeftOut(Struct):
@@ -378,25 +395,30 @@ class LeftOut(Struct):
         return np.where(self.times[number] == ts, number * len(self.tracks) + track, -1)
 
 
-def leave_out_never_set(
+def settle_times(
     tables: Tables, info: SourceInfo, clocks: Sequence[ClockDomain], snapshots: Sequence[ClockSnapshot]
 ) -> LeftOut | None:
     """Leave out the events whose time was never set, and count them; None if there are none.
 
-    Flows from and to these slices are left out, too.
+    Flows from and to these slices are left out, too. Slices that end before they start get the length 0.
     """
-    if info.written:  # traceconv has looked at the inputs
-        return None
     found = _Found(tables, info)
-    return found.leave_out() if found and found.judge(clocks, snapshots) else None
+    if not found:
+        return None
+    is_any = found.judge(clocks, snapshots)
+    return found.leave_out() if is_any else None
 
 
 class _Found:
-    """The events at 0 whose time was never set."""
+    """The events whose time was never set, and the slices that end before they start."""
 
     def __init__(self, tables: Tables, info: SourceInfo) -> None:
         self._tables, self._info = tables, info
-        self._rows = {name: self._rows_to_judge(name) for name in TIMED}
+        # In outputs of traceconv all times are set: it has looked at the inputs.
+        self._rows = {name: np.empty(0, np.int64) if info.written else self._rows_to_judge(name) for name in TIMED}
+        dur = self._column("slices", "dur")
+        backward = [rows.start + np.flatnonzero(dur[rows] < 0) for rows in chunks(len(dur))]
+        self._backward = np.concatenate([np.empty(0, np.int64), *backward])
         self._clock_of = tables.tracks.column("clock")
         self._tracks = np.zeros(len(self._clock_of), bool)
 
@@ -413,25 +435,50 @@ class _Found:
         return AtZero(0, 0, self._info.marks).may_be_left(ts, dur)
 
     def __bool__(self) -> bool:
-        return any(len(rows) for rows in self._rows.values())
+        return len(self._backward) > 0 or any(len(rows) for rows in self._rows.values())
 
     def judge(self, clocks: Sequence[ClockDomain], snapshots: Sequence[ClockSnapshot]) -> bool:
-        """Keep only the events that the other times of their clock show to be without one; return if there are any."""
+        """Keep only the events that the other times of their clock show to be without one; return if there are any.
+
+        Slices that end before they start get the length 0.
+        """
         of_clock = {name: self._clock_of[self._column(name, "track")[rows]] for name, rows in self._rows.items()}
-        unset_slices = np.zeros(len(self._rows["slices"]), bool)
+        clocks_back = self._clock_of[self._column("slices", "track")[self._backward]]
+        unset_slices, unset_ends = np.zeros(len(self._rows["slices"]), bool), np.zeros(len(self._backward), bool)
         is_none = np.zeros(len(clocks), bool)  # for each clock, whether 0 is no time
-        slices_of = dict(_grouped(of_clock["slices"]))
-        for number, at_zero in self._evidence(np.concatenate(list(of_clock.values())), clocks, snapshots):
-            here = slices_of.get(number, np.empty(0, np.int64))
-            rows_here = self._rows["slices"][here]
-            ts, dur, category = (self._column("slices", column)[rows_here] for column in ("ts", "dur", "category"))
-            slices = UnsureSlices(ts, dur, category, self._tables.strings())
+        slices_of, ends_of = dict(_grouped(of_clock["slices"])), dict(_grouped(clocks_back))
+        none = np.empty(0, np.int64)
+        for number, at_zero in self._evidence(np.concatenate([*of_clock.values(), clocks_back]), clocks, snapshots):
+            here, ends_here = slices_of.get(number, none), ends_of.get(number, none)
+            slices = self._slices(self._rows["slices"][here])
             unset_slices[here] = at_zero.never_set(slices)
+            unset_ends[ends_here] = at_zero.end_never_set(self._slices(self._backward[ends_here]))
             is_none[number] = at_zero.is_no_time(slices)
         self._tracks = is_none[self._clock_of]
         for name, rows in self._rows.items():
             self._rows[name] = rows[unset_slices if name == "slices" else is_none[of_clock[name]]]
-        return bool(self)
+        self._end_at_start(unset_ends)
+        return any(len(rows) for rows in self._rows.values())
+
+    def _slices(self, rows: I64) -> UnsureSlices:
+        ts, dur, category = (self._column("slices", column)[rows] for column in ("ts", "dur", "category"))
+        return UnsureSlices(ts, dur, category, self._tables.strings())
+
+    def _end_at_start(self, is_unset: Mask) -> None:
+        """Give the slices that end before they start the length 0, and count them: those whose end was never set."""
+        here = ~np.isin(self._backward, self._rows["slices"])
+        rows, is_unset = self._backward[here], is_unset[here]
+        if not len(rows):
+            return
+        columns = [self._column("slices", name)[rows].tolist() for name in ("dur", "origin", "args_at", "args_len")]
+        kept, places = self._tables.kept_args(), []
+        for dur, at, place, length, unset in zip(*columns, is_unset.tolist(), strict=True):
+            self._info.problem(END_NEVER_SET if unset else NEGATIVE_DURATION, at)
+            note = {"unfinished": True} if unset else {"negative_dur_ns": dur}
+            places.append(self._tables.keep_args(join_args(kept.get(place, length), note)))
+        args_at, args_len = np.array(places, np.int64).T
+        for name, values in (("dur", np.zeros_like(rows)), ("args_at", args_at), ("args_len", args_len)):
+            self._tables.columns["slices"][name].change(rows, values)
 
     def _column(self, table: str, name: str) -> npt.NDArray[Any]:
         return self._tables.columns[table][name].numbers()
@@ -446,8 +493,8 @@ class _Found:
         for number in np.unique(wanted).tolist():
             clock, bulk, marks = clocks[number], bulks[number], self._info.marks
             since_boot = clock.zero in SINCE_BOOT and clock in late
-            shown = (0, 0, marks) if clock.synthetic else (bulk.first, bulk.last, marks, clock.zero, since_boot)
-            yield number, AtZero(*shown)
+            shown = bulk.first, bulk.last, marks, clock.zero, since_boot, bulk.earliest
+            yield number, AtZero(0, 0, marks) if clock.synthetic else AtZero(*shown)
 
     def _bulks(self, is_wanted: Mask) -> defaultdict[int, BulkOfTimes]:
         """Return the bulk of the times of each wanted clock."""
@@ -458,7 +505,7 @@ class _Found:
                 others = np.flatnonzero(is_wanted[self._clock_of[track[rows]]] & ~self._may_be_left(name, rows))
                 times = ends = ts[rows][others]
                 if name == "slices":
-                    ends = times + self._column(name, "dur")[rows][others]
+                    ends = times + np.maximum(self._column(name, "dur")[rows][others], 0)
                 for number, here in _grouped(self._clock_of[track[rows][others]]):
                     bulks[number].add(times[here], ends[here])
         return bulks

@@ -407,7 +407,7 @@ class Tables:
         latest = [int(np.max(table["ts"].numbers())) for table in self._timed_tables()]
         if len(slices["ts"]):
             ts, dur = slices["ts"].numbers(), slices["dur"].numbers()
-            latest += [int(np.max(ts[rows] + dur[rows])) for rows in chunks(len(ts))]
+            latest += [int(np.max(ts[rows] + np.maximum(dur[rows], 0))) for rows in chunks(len(ts))]
         return max([*latest, *self.marks.span()], default=0)
 
     def _timed_tables(self) -> list[dict[str, Column]]:

@@ -10,6 +10,9 @@ lines (threads, streams, "XLA Ops", "Steps"), a line events. Names stand once pe
     XEvent  metadata_id 1  offset_ps 2  duration_ps 3  stats 4*  num_occurrences 5 (instead of offset_ps)
     XStat   metadata_id 1  double 2  uint64 3  int64 4  text 5  bytes 6  ref 7 (the name of another stat)
 
+No time was never set: the collectors for CUDA and ROCm leave out what is not inside of the profile, such as a 0
+(CreateXEvent in xla/backends/profiler/gpu), so the format declares nothing that its writer could not measure.
+
 Times are picoseconds from the start of the line, and that is ns since the start of the profile; the stat
 `profile_start_time` of the plane "Task Environment" tells when that was (newer versions). They are rounded to ns.
 
