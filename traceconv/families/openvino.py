@@ -434,7 +434,7 @@ class Openvino(Importer):
             return Match.yes("the members of a benchmark report in JSON")
         if b"layerName;execStatus;layerType" in head.data or b"layerName,execStatus,layerType" in head.data:
             return Match.yes("the heading of a counters report")
-        if re.search(rb"layerType: \S+ .*realTime \(ms\):", head.data):
+        if re.search(rb"layerType: \S+ (?:(?!layerType: ).)*realTime \(ms\):", head.data):
             return Match.yes("printed performance counters")
         if re.search(rb"(?m)^\[Step 1/\d+\] Parsing and validating input arguments", head.data):
             return Match.yes("the steps of benchmark_app")

@@ -148,7 +148,7 @@ def _excerpt(text: str, places: Sequence[int], width: int) -> str:
     part = width // (2 * len(places) + 1)
     starts = []
     for place in places:
-        word = re.search(r"\w*\Z", text[:place])
+        word = re.search(r"(?<!\w)\w*+\Z", text[:place])
         starts.append(word.start() if word and place - word.start() < part else place)
     room = width - len(places)
     part = room // (2 * len(places) + 1)

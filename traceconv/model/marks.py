@@ -363,7 +363,7 @@ SYSTEM_WAITS: Final = r"p?poll|p?select|sleep"
 #: Found in the names of slices that load input data: PyTorch's DataLoader and its frames, iterators of TensorFlow, the
 #: loops of Lightning (`_on_before_fetch`), the train pipelines of TorchRec.
 INPUT_DATA: Final = (
-    r"enumerate\(DataLoader\)|DataLoader\S*\.__next__|IteratorGetNext|Iterator::"
+    r"enumerate\(DataLoader\)|DataLoader(?:(?!DataLoader)\S)*\.__next__|IteratorGetNext|Iterator::"
     r"|dataloader\.py\(\d+\): (?:__next__|_next_data|_get_data|_try_get_data)"
     r"|^\[pl\]\[profile\]\[\w+Loop\]\.\w+_next$|^## next_batch ##$"
 )

@@ -48,7 +48,7 @@ CUT = lost("mxnet-table.cut", "the JSON ends inside an entry: those before it we
 NEVER_SET = absent("mxnet-table.minimum_never_set", "MXNet never set a minimum (2147483.647): it was left out")
 
 _BEGIN = re.compile(r"Profile Statistics[.:]")
-_HEADING = re.compile(r"Name {2,}Total Count {2,}(?:Time|Min Use) .*\((?:ms|kB)\)\s*")
+_HEADING = re.compile(r"Name {2,}Total Count {2,}(?:Time|Min Use) (?:(?!Name {2}).)*\((?:ms|kB)\)\s*")
 _UNIT = re.compile(r"\((?:ms|kB)\)")
 _NOTE = re.compile(r"\s*Note\b.*|.*counter items are counter values.*")
 _RULE = re.compile(r"=+\s*|-[- ]*")

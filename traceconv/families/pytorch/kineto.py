@@ -281,7 +281,7 @@ class PytorchKineto(Importer):
         memory=r"Total (?:Allocated|Reserved) \(.*\)",
         counts=CountMarks(
             ("cuda_profiler_range",),
-            r"\w+__\w+\.sum|kineto__\w+",
+            r"(?=\w+?__\w)\w++\.sum|kineto__\w+",
             others=cupti.NO_COUNTS,
         ),
         unmeasured="|".join((*_ON_DEVICE, "cuda_runtime", "cuda_driver", "Runtime")),

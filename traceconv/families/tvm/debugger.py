@@ -586,7 +586,7 @@ class TvmDebugger(Importer):
         "The data of output tensors is never read.",
     )
     marks = FormatMarks(
-        libraries="libtvm", shapes=("shape",), several=SeveralMarks(r".* / .* \(synthetic\)", means=True)
+        libraries="libtvm", shapes=("shape",), several=SeveralMarks(r"(?:(?! / ).)* / .* \(synthetic\)", means=True)
     )
 
     def sniff(self, head: Head) -> Match:

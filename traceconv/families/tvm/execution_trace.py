@@ -134,7 +134,7 @@ class TvmExecutionTrace(Importer):
         "The positions in the file are sums of means: it is not known when a node ran.",
         "Parameters of the graph, which have no length, are left out.",
     )
-    marks = FormatMarks(libraries="libtvm", several=SeveralMarks(r".* / .* \(synthetic\)", means=True))
+    marks = FormatMarks(libraries="libtvm", several=SeveralMarks(r"(?:(?! / ).)* / .* \(synthetic\)", means=True))
 
     def sniff(self, head: Head) -> Match:
         """Return YES when the first events are nodes: B and E of one name in turn, end to end from 0, pid and tid 1."""
