@@ -59,9 +59,16 @@ def test_info_of_each_format(path: Path) -> None:
     kinds = (balance[kind].values() for kind in ("kept", "merged", "skipped"))
     assert balance["read"] == balance["written"] + sum(map(sum, kinds))
     if "start_ns" in one:
-        assert (
-            f"  span      {format_time(one['end_ns'] - one['start_ns'])}, first event at {one['start_ns']} ns" in text
-        )
+        start, end = one["start_ns"], one["end_ns"]
+        assert f"  span      {format_time(end - start)}, first event at {start} ns of " in text
+
+
+def test_rows_of_totals_are_at_no_time(tmp_path: Path) -> None:
+    path = tmp_path / "results.csv"
+    rows = "Kernel_Name,Agent_Id,Start_Timestamp,End_Timestamp\ngemm,4,5000,5090\nName,Calls\ngemm,1\n"
+    path.write_text(rows)
+    (one,) = printed("info", "--json", path)["files"]
+    assert (one["start_ns"], one["end_ns"], len(one["clocks"])) == (5000, 5090, 2)
 
 
 def test_info_of_a_rank() -> None:

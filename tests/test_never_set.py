@@ -697,7 +697,9 @@ def test_columns_in_files_lose_the_same_rows(budget: int) -> None:
     base, count = 17 * 10**17, 40_000
     for number in range(count):
         is_set = number % 4 != 1
-        out.slice(track, base + number if is_set else 0, 1 if is_set else 0, "a", at=number)
+        out.slice(
+            track, base + number if is_set else 0, (-5 if number % 4 == 2 else 1) if is_set else 0, "a", at=number
+        )
         if number % 4 == 2:
             out.flow(number - 2, number, at=number)
             out.flow(number - 1, number, at=number)
@@ -706,6 +708,8 @@ def test_columns_in_files_lose_the_same_rows(budget: int) -> None:
     assert trace.slices.origin.tolist() == [number for number in range(count) if number % 4 != 1]
     assert trace.slices.origin[trace.flows.from_slice].tolist() == list(range(0, count, 4))
     assert trace.slices.origin[trace.flows.to_slice].tolist() == list(range(2, count, 4))
+    assert (int(trace.slices.dur.sum()), codes(trace)["slice.negative_duration"]) == (count // 2, count // 4)
+    assert trace.args.get(int(trace.slices.args_at[-2]), int(trace.slices.args_len[-2])) == b'{"negative_dur_ns":-5}'
     balance = trace.sources[0].balance
     assert (balance.written, balance.skipped.total(), balance.even) == (count * 3 // 4, count // 4, True)
 

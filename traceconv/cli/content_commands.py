@@ -29,6 +29,7 @@ from traceconv.families.registry import importer_class
 from traceconv.io.folders import shown
 from traceconv.io.limits import Limits
 from traceconv.io.shown import Counted, quantity
+from traceconv.model.clocks import Run
 from traceconv.model.diagnostics import COUNTERS, THREADS
 from traceconv.model.numbers import format_bound, format_time
 from traceconv.model.trace import Trace
@@ -94,7 +95,8 @@ def info_command(
 def _info_json(file: str, trace: Trace) -> dict[str, Any]:
     source = trace.sources[0]
     stated = {"host": trace.host or None, "rank": source.rank, "world_size": source.world_size}
-    start, end = trace.span() or (None, None)
+    spans = _spans(trace)
+    start, end = next(iter(spans.values())) if len(spans) == 1 else (None, None)
     return {
         "file": file,
         "format": source.format,
@@ -130,6 +132,11 @@ def _info_json(file: str, trace: Trace) -> dict[str, Any]:
     }
 
 
+def _spans(trace: Trace) -> dict[int, tuple[int, int]]:
+    """Return the first and the last time (ns) on each clock with times, by the number of the clock."""
+    return {clock: span for clock, span in trace.spans.items() if trace.clocks[clock].run is not Run.TOTALS}
+
+
 def _track_counts(trace: Trace) -> dict[Counted, int]:
     return {title: sum(track.kind is kind for track in trace.tracks) for kind, title in _TITLES.items()}
 
@@ -143,9 +150,9 @@ def _describe(file: str, trace: Trace) -> list[str]:
     for snap in trace.snapshots:
         there = f"{snap.other.name} {snap.other_ts} ns"
         lines.append(f"  snapshot  {snap.ts} ns = {there} {format_bound(snap.bound_ns)} ({snap.method})")
-    span = trace.span()
-    if span is not None:
-        lines.append(f"  span      {format_time(span[1] - span[0])}, first event at {span[0]} ns of its clock")
+    for clock, (start, end) in _spans(trace).items():
+        name = trace.clocks[clock].name
+        lines.append(f"  span      {format_time(end - start)}, first event at {start} ns of {name}")
     kinds = _track_counts(trace)
     lines.append("  tracks    " + ", ".join(quantity(count, kind) for kind, count in kinds.items() if count))
     lines.append("  events    " + ", ".join(quantity(count, what) for what, count in trace.counts().items() if count))
