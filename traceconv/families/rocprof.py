@@ -501,6 +501,7 @@ class Rocprof(Importer):
     unrecorded = "no AMD GPU was at hand. Public files of all three versions were read, too."
     marks = structs.replace(
         GPU_MARKS,
+        zero_before_work=True,
         # Counters of the hardware, also summed up over its units, and the derived ones that are sums and no ratios.
         counts=CountMarks(
             (_cupti.KERNEL,),

@@ -18,8 +18,8 @@ lies (`BulkOfTimes`), since single events may be astray:
   from which the bulk is far counts as one at 0;
 - the bulk counts from 1970, or the format or readings of clocks in the file state that it counts from 1970 or from
   boot: then every event at 0;
-- the format writes early times as 0 (`FormatMarks.early_at_zero`), slices without a length are at 0, none with one is,
-  and the bulk is far away: then every event at 0, too;
+- the format writes early times as 0 (`FormatMarks.early_at_zero`), no slice with a length is at 0, and the bulk is far
+  away: then every event at 0, too;
 - in a format of any tool, device work without a length is at 0, and the bulk is far away: then this work;
 - the length of a slice from 0 counts from 1970: then this slice. One that ends in a bulk far from 0 may be a long
   startup, so where the format declares nothing of it, all other times must look as if they counted from boot.
@@ -318,8 +318,7 @@ class AtZero(Struct):
         if not self.marks.early_at_zero or self._latest_far < 0:
             return False
         is_unset = (slices.dur == 0) | self._is_left(slices)
-        here = is_unset[slices.ts == 0]
-        return bool(len(here) and np.all(here))
+        return bool(np.all(is_unset[slices.ts == 0]))
 
     def never_set(self, slices: UnsureSlices) -> Mask:
         """Return which slices have no time."""

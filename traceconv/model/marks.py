@@ -271,7 +271,7 @@ class FormatMarks(Struct, frozen=True):
         innermost: the categories of slices that do the work which slices of the others request or wait for. On tracks
             that are not threads of the system, they are inside all others that run at the same time.
         times: a pattern of the names of sampled events that count time, in ns; "" if there are none.
-        unmeasured: a pattern of the categories of slices whose start and end are 0, or 0 on another clock that the
+        unmeasured: a pattern of the categories of slices whose start or end is 0, or 0 on another clock that the
             writer converts, if it could not measure them; "" if it measures all, or 0 is a time.
         zero_before_work: whether the zero of the file is before all device work, so that none starts at 0.
         early_at_zero: whether the writer writes times from before the zero of its file as 0.

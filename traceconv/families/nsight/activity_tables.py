@@ -34,6 +34,8 @@ OPEN_END = absent(
     "a row has a start and no end: the slice was closed at the last instant of the trace and is marked `unfinished`",
 )
 
+#: What begins the names of the tables with records of CUPTI.
+_OF_CUPTI = ("CUPTI_", "CUDA_")
 #: Of rows without a process; no global id is the smallest number.
 _NO_PROCESS = -(2**63)
 _encode = msgspec.json.Encoder(enc_hook=str).encode
@@ -63,12 +65,17 @@ class Shape(NamedTuple):
 
 
 class Slices:
-    """Writes the rows of a table as slices; an end of 0 behind a later start is none, as exports had it before 2021."""
+    """Writes the rows of a table as slices.
+
+    Exports of before 2021 have no NULL: an end of 0 behind a later start is none. CUPTI writes its records when they
+    have ended, so an end of 0 there was never set.
+    """
 
     def __init__(self, shape: Shape, timeline: Timeline) -> None:
         self.shape = shape
         self._timeline = timeline
         self._out = timeline.out
+        self._is_ended = shape.table.startswith(_OF_CUPTI)
         self._varying_at = 2 + len(shape.place) + len(shape.described)
         self._kinds = Known(self._kind)
         numbers = b",".join(b'"%b":%%d' % name.encode() for _, name in shape.varying)
@@ -106,7 +113,7 @@ class Slices:
     def add(self, numbers: Sequence[int], rows: Sequence[Row]) -> None:
         self._out.balance.read += len(rows)
         starts, ends = whole([row[0] for row in rows]), whole([row[1] for row in rows])
-        if starts is None or ends is None or not ends.all():
+        if starts is None or ends is None or not (self._is_ended or ends.all()):
             numbers, rows = self._placed(numbers, rows)
             starts, ends = (np.array([row[at] for row in rows], np.int64) for at in (0, 1))
         self.write(Spans(rows, numbers, starts, ends - starts))
@@ -116,7 +123,7 @@ class Slices:
         kept_numbers, kept = [], []
         for number, row in zip(numbers, rows, strict=True):
             start, end = row[0], row[1]
-            if type(start) is int and start > 0 and end == 0:
+            if type(start) is int and start > 0 and end == 0 and not self._is_ended:
                 end = None
             if type(start) is not int or not (end is None or type(end) is int):
                 place = f"{self.shape.table} row {number}"

@@ -269,7 +269,7 @@ class PytorchKineto(Importer):
     )
     lost = (
         "Flows of which only one end was recorded are not drawn. Calls that start no work have such flows.",
-        "Kernels, copies and operators whose times or starts could not be collected (ts 0) are counted, and not drawn.",
+        "Events whose times or starts could not be collected (ts 0) are counted, and not drawn.",
     )
     marks = FormatMarks(
         _LAUNCHES,
