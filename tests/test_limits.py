@@ -624,9 +624,10 @@ def test_a_first_look_at_a_text_changes_nothing_of_what_is_counted(tmp_path: Pat
     assert (balance.read, sum(balance.skipped.values())) == (5, 2)
 
 
+@pytest.mark.parametrize("end", ["\tsome output of the program\n" * 40, ""])
 @pytest.mark.parametrize("way", ["compiled", "plain"])
 def test_the_line_of_a_cut_stack_is_the_last_one_of_the_text(
-    way: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    way: str, end: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Lines behind it that mean nothing are counted together."""
     if way == "plain":
@@ -634,9 +635,9 @@ def test_the_line_of_a_cut_stack_is_the_last_one_of_the_text(
     sample = "proc 12 [000] {}.000000:     1000 cycles: \n\t    ffffffff81000000 foo ([kernel.kallsyms])\n"
     text = "# captured on    : Mon Nov 23 10:00:00 2026\n" + "\n".join(map(sample.format, range(1, 5)))
     path = tmp_path / "perf.txt"
-    path.write_text(text + "\tsome output of the program\n" * 40)
+    path.write_text(text + end)
     (cut,) = [one for one in read(path).sources[0].diagnostics if one.code.name == "perf-script.cut"]
-    assert cut.places == [f"perf.txt:line {text.count(chr(10)) + 40}"]
+    assert cut.places == [f"perf.txt:line {(text + end).count(chr(10))}"]
 
 
 def test_an_escape_that_stops_viewers_is_seen_in_a_large_name_too(tmp_path: Path) -> None:

@@ -52,7 +52,7 @@ def _faults(ended: Ended, outputs: Files, run: Run, size: int, idle: int) -> lis
         found.append(f"a foreign exception: {last[0][:200]}")
     elif ended.code not in _CODES:
         found.append(f"ended with {ended.code}")
-    elif b"Traceback (most recent" in ended.stderr:
+    elif b"\nTraceback (most recent" in b"\n" + ended.stderr:
         found.append("a traceback was printed")
     if ended.seconds > MOST_SECONDS:
         found.append(f"took {ended.seconds:.0f} s")

@@ -157,6 +157,15 @@ def test_args_are_typed(tmp_path: Path) -> None:
     }
 
 
+@pytest.mark.parametrize("key", ["mem_arena_held", "cycles", "node_index"])
+@pytest.mark.parametrize(("digits", "is_number"), [(18, True), (20, False)])
+def test_numbers_beyond_64_bits_stay_texts(tmp_path: Path, key: str, digits: int, is_number: bool) -> None:
+    """They are no points of a counter, either."""
+    trace = read(written(tmp_path, line("a_kernel_time", 1, 5, f'"{key}" : "{"9" * digits}"')))
+    assert args_of(trace, 0) == {key: int("9" * digits) if is_number else "9" * digits}
+    assert bool(len(trace.counters.ts)) == (is_number and key != "node_index")
+
+
 def test_node_without_a_name(tmp_path: Path) -> None:
     trace = read(written(tmp_path, line("_kernel_time", 1, 5, '"op_name" : "Conv"')))
     assert trace.strings[trace.slices.name[0]] == "Conv"

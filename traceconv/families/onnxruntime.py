@@ -43,7 +43,7 @@ from traceconv.model.builder import Builder
 from traceconv.model.clocks import REALTIME, ClockDomain, ClockSnapshot, Provenance, Run, Zero, looks_like_unix_time
 from traceconv.model.diagnostics import absent, noted
 from traceconv.model.marks import COMMUNICATION, CountMarks, DeviceMarks, FormatMarks
-from traceconv.model.numbers import whole
+from traceconv.model.numbers import whole, whole_of
 from traceconv.model.source_info import Layer
 from traceconv.model.trace import SliceId
 from traceconv.model.track_table import NO_TRACK, TrackId
@@ -326,8 +326,8 @@ class OnnxRuntimeEvents(ChromeEvents):
                 self.out.problem(PERF_ERROR, number, message)
             elif raw == _NO_READING:
                 self.out.problem(NO_VALUE, number, key)
-            elif _INTEGER.fullmatch(raw) and raw[1:2] != b"-":
-                values[key] = whole(raw[1:-1])
+            elif raw[1:2] != b"-" and (value := _number(raw)) is not None:
+                values[key] = value
                 args[key] = Raw(raw[1:-1])
         if values:
             self._layers.setdefault(track, []).append(_Layer(ts, ts + dur, values, number))
@@ -336,8 +336,8 @@ class OnnxRuntimeEvents(ChromeEvents):
         """Draw the levels of memory after a node (since 1.28)."""
         provider = bytes(args.get("provider", b""))
         for key in _LEVELS:
-            raw = bytes(args.get(key, b""))
-            if not _INTEGER.fullmatch(raw):
+            level = _number(bytes(args.get(key, b"")))
+            if level is None:
                 continue
             identity = (process, key, text_of(provider))
             track = self._levels.get(identity)
@@ -345,7 +345,7 @@ class OnnxRuntimeEvents(ChromeEvents):
                 name = f"{key} ({identity[2]})" if provider else key
                 track = self.out.tracks.counter(name, process, unit="bytes", description=_LEVEL_HELP)
                 self._levels[identity] = track
-            self.out.counter(track, ts, whole(raw[1:-1]), number)
+            self.out.counter(track, ts, level, number)
 
     # -- devices ----------------------------------------------------------------------------------------------
 
@@ -438,11 +438,16 @@ class _Nodes:
         return int(rows[index]) if index >= 0 else -1
 
 
+def _number(raw: bytes) -> int | None:
+    """Return the whole number in a JSON text; None for others, which stay texts."""
+    return whole_of(raw[1:-1]) if _INTEGER.fullmatch(raw) else None
+
+
 def _typed(args: dict[str, Raw]) -> bytes:
     """Return the args as JSON, with numbers where ONNX Runtime wrote numbers as text."""
     for key in args.keys() & _NUMBERS:
         raw = bytes(args[key])
-        if _INTEGER.fullmatch(raw):
+        if _number(raw) is not None:
             args[key] = Raw(raw[1:-1])
     if bytes(args.get("thread_scheduling_stats", b"")) == b'""':
         del args["thread_scheduling_stats"]  # no thread pool

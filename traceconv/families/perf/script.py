@@ -216,6 +216,7 @@ class _Reader:
                     self._lines[STACK_FRAMES] += 1
                 else:
                     self._line(number, line)
+                self._last_line = line
         self._end(source, number)
 
     def _read_chunks(self, source: Source) -> int:
