@@ -11,6 +11,7 @@ import pytest
 from tests.golden import ROOT
 from traceconv.align import Policy, align
 from traceconv.align.constraints import Constraints
+from traceconv.align.geometry import F64
 from traceconv.align.host_clocks import Ends, ends_of_two
 from traceconv.api import read
 from traceconv.errors import InconsistentClocks, UnverifiedAlignment
@@ -29,13 +30,27 @@ def ranks(name: str) -> list[Trace]:
 def ends(
     count: int = 120, vary: float = 1.0, noise: float = 5.0, drift: float = 0.0, seed: int = 5
 ) -> tuple[I64, I64, I64]:
-    """The ends on two hosts, with variation of steps and noise in µs, of three kinds in turn."""
+    """The starts and the ends on two hosts, with variation of steps and noise in µs, of three kinds in turn.
+
+    The host that comes first waits for some ms.
+    """
     random = np.random.default_rng(seed)
     kinds = np.arange(count) % 3
     true = np.cumsum(np.array([5.0, 9.0, 20.0])[kinds] * MS + vary * US * random.standard_normal(count))
     late = noise * US * random.exponential(size=(2, count))
-    one, other = true + late[0], true * (1 + drift) + late[1] + 3.7 * MS
-    return one.astype(np.int64), other.astype(np.int64), kinds
+    began = true - MS - np.where(random.integers(2, size=count) == [[0], [1]], 3 * MS * random.random(count), 0.0)
+    return *(on_two_hosts(times, drift) for times in (began, true + late)), kinds
+
+
+def on_two_hosts(times: F64, drift: float = 0.0) -> I64:
+    """Times on the clocks of two hosts, which the second one is ahead on."""
+    return np.stack((times[0], times[1] * (1 + drift) + 3.7 * MS)).astype(np.int64)
+
+
+def without_waits(*left: F64) -> tuple[I64, I64]:
+    """Starts and ends of collectives of 1 ms, for which no rank waits."""
+    both = np.stack(left)
+    return (both - MS).astype(np.int64), both.astype(np.int64)
 
 
 @pytest.mark.parametrize("count", range(8))
@@ -56,9 +71,9 @@ def test_ends_that_a_busy_machine_scatters_vary_together() -> None:
 @pytest.mark.parametrize("seed", range(10))
 @pytest.mark.parametrize("vary", [20.0, 500.0])
 def test_ends_of_two_jobs(vary: float, seed: int) -> None:
-    one, _, kinds = ends(vary=vary, seed=seed)
-    _, other, _ = ends(vary=vary, seed=seed + 100)
-    assert ends_of_two(one, other, kinds).shown is Ends.OF_NO_JOB
+    one, other = (ends(vary=vary, seed=number) for number in (seed, seed + 100))
+    jobs = (np.stack((times[0], times_of_other[1])) for times, times_of_other in zip(one[:2], other[:2], strict=True))
+    assert ends_of_two(*jobs, one[2]).shown is Ends.OF_NO_JOB
 
 
 @pytest.mark.parametrize("seed", range(10))
@@ -66,7 +81,7 @@ def test_two_jobs_on_one_schedule_do_not_vary_together(seed: int) -> None:
     random = np.random.default_rng(seed)
     due = np.arange(120) * 15 * MS
     one, other = (due + 300 * US * random.standard_normal(120) for _ in range(2))
-    assert ends_of_two(one.astype(np.int64), other.astype(np.int64), due * 0).shown is Ends.OF_NO_JOB
+    assert ends_of_two(*without_waits(one, other), due * 0).shown is Ends.OF_NO_JOB
 
 
 @pytest.mark.parametrize("shape", ["grows", "grows again and again", "falls at first"])
@@ -80,32 +95,45 @@ def test_two_jobs_whose_steps_change_together_are_two(seed: int, shape: str) -> 
         np.cumsum(steps + 5 * US * random.standard_normal(600)) + 40 * US * random.exponential(size=600)
         for _ in range(2)
     )
-    found = ends_of_two(one.astype(np.int64), other.astype(np.int64), number % 3)
+    found = ends_of_two(*without_waits(one, other), number % 3)
     assert found.shown is Ends.OF_NO_JOB
 
 
-def test_two_jobs_with_the_same_input_wander_apart() -> None:
+@pytest.mark.parametrize("paced", [True, False])
+def test_two_jobs_with_the_same_input_are_two(paced: bool) -> None:
+    """Their steps vary together, but no rank of one waits for those of the other."""
     random = np.random.default_rng(3)
     steps = 20 * MS + 3 * MS * random.random(120)
-    one, other = (np.cumsum(steps + 60 * US * random.standard_normal(120)).astype(np.int64) for _ in range(2))
-    assert ends_of_two(one, other, one * 0).shown is Ends.UNEVEN
+    late = 300 * US * random.standard_normal((2, 120))
+    one, other = np.cumsum(steps) + late if paced else np.cumsum(steps + late, axis=1)
+    assert ends_of_two(*without_waits(one, other), np.zeros(120, np.int64)).shown is Ends.OF_NO_JOB
 
 
 @pytest.mark.parametrize("at", [8, 60, 108])
 @pytest.mark.parametrize("by", [-900 * US, 100 * US, 20 * MS])
 def test_a_clock_that_was_set(by: int, at: int) -> None:
-    one, other, kinds = ends(vary=500.0)
-    other[at:] += by
-    found = ends_of_two(one, other, kinds)
+    entered, left, kinds = ends(vary=500.0)
+    for times in (entered, left):
+        times[1, at:] += by
+    found = ends_of_two(entered, left, kinds)
     assert (found.shown, found.after) == (Ends.SET, at - 1)
     assert abs(found.step_ns - by) < 10 * US + abs(by) / 100
 
 
+@pytest.mark.parametrize("noise", [5.0, 500.0])
+@pytest.mark.parametrize(("at", "back"), [(40, 80), (20, 50), (60, 68)])
+def test_a_clock_that_was_set_and_set_back(at: int, back: int, noise: float) -> None:
+    entered, left, kinds = ends(vary=5000.0, noise=noise)
+    for times in (entered, left):
+        times[1, at:back] += 4 * MS
+    assert ends_of_two(entered, left, kinds).shown is Ends.UNEVEN
+
+
 @pytest.mark.parametrize("few", [1, 3])
 def test_a_clock_that_may_have_been_set_beside_the_first_or_last_few(few: int) -> None:
-    one, other, kinds = ends(vary=500.0)
-    other[-few:] += 700 * US
-    found = ends_of_two(one, other, kinds)
+    entered, left, kinds = ends(vary=500.0)
+    left[1, -few:] += 700 * US
+    found = ends_of_two(entered, left, kinds)
     assert found.shown is Ends.OF_ONE_JOB
     assert abs(found.edge_ns - 700 * US) < 50 * US
     assert ends_of_two(*ends(vary=500.0)).edge_ns == 0
@@ -120,16 +148,16 @@ def test_a_drift_that_no_clock_has(drift: float) -> None:
 
 def test_patterns_of_steps_are_no_scatter() -> None:
     """On one GPU that processes use in turn, ends are apart by turns, alike in each step."""
-    one, other, kinds = ends(vary=5.0)
-    other += np.array([2200, -2200, 160])[kinds] * US
-    assert ends_of_two(one, other, kinds).shown is Ends.OF_ONE_JOB
+    entered, left, kinds = ends(vary=5.0)
+    left[1] += np.array([2200, -2200, 160])[kinds] * US
+    assert ends_of_two(entered, left, kinds).shown is Ends.OF_ONE_JOB
 
 
 def test_few_ends_that_scatter_tell_nothing() -> None:
-    one, other, kinds = (column[:20] for column in ends(vary=500.0))
-    random = np.random.default_rng(1)
-    assert ends_of_two(one, other + random.integers(0, 2 * MS, 20), kinds).shown is Ends.FEW
-    assert ends_of_two(one, other, kinds).shown is Ends.OF_ONE_JOB
+    entered, left, kinds = (column[..., :20] for column in ends(vary=500.0))
+    assert ends_of_two(entered, left, kinds).shown is Ends.OF_ONE_JOB
+    left[1] += np.random.default_rng(1).integers(0, 2 * MS, 20)
+    assert ends_of_two(entered, left, kinds).shown is Ends.FEW
 
 
 # -- merges -----------------------------------------------------------------------------------------------------------
@@ -149,7 +177,8 @@ def test_ranks_of_two_jobs_stay_on_their_wall_clocks_on_demand() -> None:
 
 def test_a_clock_that_was_set_in_mid_run_is_no_drift() -> None:
     with pytest.raises(
-        InconsistentClocks, match=r"clock of a host was set by 8[78]\d µs after 'nccl.*' at rank1.json.gz"
+        InconsistentClocks,
+        match=r"clock of a host or device was set by 8[78]\d µs after 'nccl.*' at rank1.json.gz",
     ):
         align(ranks("rank_step"))
 

@@ -115,6 +115,10 @@ def test_what_places_hosts_is_checked(host: str, lacks: Sequence[int], count: in
     document["traceEvents"] = [one for one in document["traceEvents"] if id(one) not in lost]
     paths[1].write_text(json.dumps(document))
     traces = [read(path) for path in paths]
+    if host == "node8" and count == 18:  # too few that scatter, of kinds for which nobody waits long
+        with pytest.raises(UnverifiedAlignment, match="not certain which records are one collective"):
+            align(traces)
+        return
     alignment = align(traces)
     (check,) = (check for check in causality(traces, alignment).checks if check.rule is Rule.COLLECTIVE)
     assert (check.checked, check.after.count, check.alone) == (count, 0, alone)

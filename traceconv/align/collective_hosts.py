@@ -293,7 +293,7 @@ def _island(
         for records in (found.without_skews, found.exact)
     )
     lines = lines_of_hosts(stated[0][: len(part), used], stated[1][: len(part), used])
-    uneven, edge_ns = _uneven_pair(which.matches, exact[1][: len(part)], part, used, lines)
+    uneven, edge_ns = _uneven_pair(which.matches, exact, part, used, lines)
     ends = lines.apply(spans[:, used])
     span = float(np.min(ends)), float(np.max(ends))
 
@@ -319,7 +319,7 @@ def _island(
 
 
 def _uneven_pair(
-    matches: Occurrences, left: I64, part: Mask, used: I64, lines: HostLines
+    matches: Occurrences, columns: tuple[I64, I64], part: Mask, used: I64, lines: HostLines
 ) -> tuple[tuple[int, int, EndsOfTwo, I64] | None, int]:
     """Return the first two hosts whose ends are not those of one job with even clocks, as in `PlacedHosts.uneven`.
 
@@ -327,12 +327,13 @@ def _uneven_pair(
     """
     kinds = np.zeros(len(part), np.int64)
     kinds[matches.number] = matches.group * (int(np.max(matches.what)) + 1) + matches.what
-    edge_ns = 0.0
+    edge_ns, (entered, left) = 0.0, columns
     for pair in lines.pairs:
         host, other = (int(used[at]) for at in pair)
         common = np.flatnonzero(part[:, host] & part[:, other])
         common = common[np.argsort(left[common, host], kind="stable")]
-        found = ends_of_two(left[common, host], left[common, other], kinds[common])
+        of_both = np.ix_(common, (host, other))
+        found = ends_of_two(entered[of_both].T, left[of_both].T, kinds[common])
         if found.shown is not Ends.OF_ONE_JOB:
             return (host, other, found, common), 0
         edge_ns = max(edge_ns, found.edge_ns)
@@ -485,9 +486,8 @@ def _uneven(
     error = UnverifiedAlignment if found.shown in (Ends.OF_NO_JOB, Ends.STEEP) else InconsistentClocks
     if found.shown is Ends.OF_NO_JOB:
         why = (
-            "these may be records of different jobs, or of different collectives: the ranks of a job leave a "
-            f"collective together; here the ends scatter by {format_short(found.scatter_ns)}, and the times between "
-            "them do not vary together"
+            "these may be records of different jobs, or of different collectives: the ranks of a job wait for each "
+            f"other, and leave a collective together; here the ends scatter by {format_short(found.scatter_ns)}"
         )
     elif found.shown is Ends.STEEP:
         why = (
@@ -503,7 +503,8 @@ def _uneven(
         last = records.where((records.number == common[found.after]) & np.isin(records.input, inputs_of[1]))
         place, name = _record(inputs.traces[last.input[0]], int(last.row[0]))
         step = format_short(abs(found.step_ns))
-        why = f"by the ends of their collectives, the clock of a host was set by {step} after {name!r} at {place}"
+        after = f"after {name!r} at {place}"
+        why = f"by the ends of collectives, the clock of a host or device was set by {step} {after}"
     return error(f"{_names(inputs, {*inputs_of[0], *inputs_of[1]})}: {why}", hint=KEEP_CLOCKS)
 
 

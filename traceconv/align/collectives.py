@@ -383,7 +383,7 @@ class Hosts:
 
     Attributes:
         names: for each input the host that it is placed with by a wall clock that is assumed to be right; "" for none.
-        users: for each input whether the user placed it.
+        users, estimated: for each input whether the user placed it, and whether events did.
         moved: for each input by how much it is drawn later than its file states, ns; None if that is not known.
         by_hand: for each input whether the user alone placed it: then the times as drawn are checked, whatever room
             the option leaves.
@@ -393,8 +393,8 @@ class Hosts:
         self.names = alignment.apart
         maps = [list(maps_of.values()) for maps_of in alignment.maps]
         self.users = np.array([any(clock_map.by_user for clock_map in maps_of) for maps_of in maps], bool)
-        estimated = np.array([any(clock_map.estimated for clock_map in maps_of) for maps_of in maps], bool)
-        self.by_hand = self.users & ~estimated
+        self.estimated = np.array([any(clock_map.estimated for clock_map in maps_of) for maps_of in maps], bool)
+        self.by_hand = self.users & ~self.estimated
         self._host = np.array([self.names.index(host) for host in self.names], np.int64)
         self.moved = [lines[0].moved_ns if lines else None for lines in alignment.lines]
 
@@ -418,6 +418,10 @@ class Hosts:
             if host not in torn:
                 units[hosts == host] = np.flatnonzero(hosts == host)[0]
         return units
+
+    def are_unsure(self, *pair: int) -> bool:
+        """Return whether two inputs are of different hosts, or events placed either."""
+        return self.are_apart(*pair) or bool(self.estimated[list(pair)].any())
 
     def are_apart(self, index: int, other: int) -> bool:
         """Return whether two inputs have wall clocks of different hosts."""
@@ -452,11 +456,11 @@ def _of_odd(traces: Sequence[Trace], related: Hosts, odd: Odd) -> Contradiction:
     """Return the contradiction for two ranks with equal sequences that fit in no way.
 
     Either records are missing, so that nothing is known of the clocks, or a clock was set. If a single step explains
-    all, the clock was set. Clocks of two hosts are doubted in both cases.
+    all, the clock was set. Clocks of two hosts are doubted in both cases, also those that these collectives placed.
     """
     pair = _inputs(odd.wrong, odd.wrong.records)
     placed = tuple(index for index in pair if related.users[index])
-    why, doubted = "no offset makes all of them possible: a clock was set in between", related.are_apart(*pair)
+    why, doubted = "no offset makes all of them possible: a clock was set in between", related.are_unsure(*pair)
     if odd.set_by_ns is not None:
         why, doubted = f"one clock was set in between, by about {format_short(odd.set_by_ns)}", True
     verdict = Verdict.UNVERIFIED if doubted and not placed else Verdict.ASSUMED
@@ -541,7 +545,8 @@ def _ends_of(records: Occurrences, pair: tuple[int, int]) -> Ends:
     _, rows, partners = np.intersect1d(seen.number, other.number, return_indices=True)
     rows, partners = (found[np.argsort(seen.end[rows], kind="stable")] for found in (rows, partners))
     kinds = np.unique(np.stack((seen.group[rows], seen.what[rows])), axis=1, return_inverse=True)[1].reshape(-1)
-    return ends_of_two(seen.end[rows], other.end[partners], kinds.astype(np.int64)).shown
+    times = (np.stack((seen.start[rows], other.start[partners])), np.stack((seen.end[rows], other.end[partners])))
+    return ends_of_two(*times, kinds.astype(np.int64)).shown
 
 
 def _moves(records: Occurrences, unit: I64, first: int) -> dict[int, tuple[int, int]]:

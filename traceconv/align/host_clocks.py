@@ -355,6 +355,9 @@ _CLOSE_NS = 20_000.0
 _STEADY_NS = 5_000.0
 #: The least rank correlation of the times between ends, and by how many standard deviations it must exceed 0.
 _LEAST_SHARED, _LEAST_SIGMAS = 0.3, 4.0
+#: Scattered ends of one job scatter by at most this part of how differently its ranks wait (recorded with gloo: 0.04 to
+#: 0.37; simulated jobs of two ranks each that get the same input: 1 and more).
+_LEAST_WAITED = 0.5
 #: A remainder whose steps from one end to the next are this part of those of independent ends changes slowly.
 _SLOW = 0.5
 #: The fewest ends from which scattered ends show that there are two jobs: random times between fewer may be correlated.
@@ -366,8 +369,8 @@ _LEAST_STEPS, _LEAST_STEPS_OF_FEW, _MOST_POSITIONS, _MOST_COMPARED = 4, 2, 512, 
 _NEARLY = 1.25
 #: The fewest ends before and after the instant at which a clock was set.
 _LEAST_PART = 4
-#: A jump must be this many times what this share of the values before and after it is off besides. To limit time, so
-#: many rows are tried first.
+#: A jump must be this many times what this share of the values is off besides. To limit time, so many rows are tried
+#: first.
 _JUMP, _NEARLY_ALL, _MOST_TRIED = 2.0, 0.9, 32
 #: How often the line and the usual difference of each position are found in turn.
 _ROUNDS = 3
@@ -404,13 +407,15 @@ class EndsOfTwo:
     edge_ns: float = 0.0
 
 
-def ends_of_two(ends: I64, other_ends: I64, kinds: I64) -> EndsOfTwo:
+def ends_of_two(entered: I64, left: I64, kinds: I64) -> EndsOfTwo:
     """Compare the ends of the common collectives of two hosts.
 
     Args:
-        ends, other_ends: the ends on the clock of each host, ns, in order of `ends`.
+        entered, left: when the last rank of each host entered each, and the first one left it, on the clock of that
+            host, ns, in two rows; in order of the first host.
         kinds: the numbers of the groups, operations and sizes of the collectives.
     """
+    ends, other_ends = left
     if len(ends) < 2 * _LEAST_PART:
         return EndsOfTwo(Ends.FEW, 0.0, 0.0)
     at = (ends - ends[0]).astype(np.float64)
@@ -419,12 +424,16 @@ def ends_of_two(ends: I64, other_ends: I64, kinds: I64) -> EndsOfTwo:
     place = _places(*between, kinds)
     pairs = _numbered(place[:-1] * (int(np.max(place)) + 1) + place[1:])
     shared = rank_correlation(*(_off(times, pairs) for times in between))
-    varies_together = shared >= max(_LEAST_SHARED, _LEAST_SIGMAS / math.sqrt(len(at) - 1))
     wander_ns = WANDER * float(at[-1])
     steady_ns = _CLOSE_NS + wander_ns
     rest, drift = _along_line(at, apart, place, HOSTS_DRIFT)
     scatter = spread_of(rest) * math.sqrt(len(rest) / (len(rest) - len(np.unique(place))))
     close = scatter <= _CLOSE_NS and _is_even(rest, _STEADY_NS + wander_ns)
+    # Who comes late makes the others wait, so that all leave together. Two jobs with the same input vary together, too.
+    waits = _off((np.diff(left, axis=0) - np.diff(entered, axis=0))[0].astype(np.float64), place)
+    scattered, waited = min(scatter, spread_of(np.diff(rest)) / math.sqrt(2)), spread_of(waits)
+    varies_together = shared >= max(_LEAST_SHARED, _LEAST_SIGMAS / math.sqrt(len(at) - 1))
+    varies_together = varies_together and scattered <= _LEAST_WAITED * waited
     if not (varies_together or close):
         return EndsOfTwo(Ends.OF_NO_JOB if len(at) >= _ENOUGH else Ends.FEW, scatter, drift)
     if close or _is_even(rest, steady_ns):
@@ -496,10 +505,26 @@ def _is_even(rest: F64, steady_ns: float) -> bool:
     scatter = spread_of(rest)
     if scatter > steady_ns and spread_of(np.diff(rest)) < _SLOW * math.sqrt(2) * scatter:
         return False
-    after, step = _step(rest)
-    parts = rest[: after + 1], rest[after + 1 :]
-    off = max(quantile(np.abs(part - median(part)), _NEARLY_ALL) for part in parts)
-    return abs(step) <= max(steady_ns, _JUMP * off)
+    # How far most are off is taken from one to the next, so that no jump counts.
+    most = max(steady_ns, _JUMP * quantile(np.abs(np.diff(rest)), _NEARLY_ALL) / math.sqrt(2))
+    values, others = _stretch(rest, most / 2)
+    return min(len(values), len(others)) < _LEAST_PART or abs(median(values) - median(others)) <= most
+
+
+def _stretch(values: F64, least: float) -> tuple[F64, F64]:
+    """Return the longest stretch of values of which most are off by more than this, and all other values.
+
+    A clock that was set leaves such a stretch at an end, one that was set back, too, one in between.
+    """
+    off = values - median(values)
+    found = []
+    for sign in (-1, 1):
+        total = np.append(0, np.cumsum(np.where(sign * off > least, 1, -1)))
+        gain = total - np.minimum.accumulate(total)
+        end = int(np.argmax(gain))
+        found.append((int(gain[end]), int(np.argmin(total[: end + 1])), end))
+    _, begin, end = max(found)
+    return values[begin:end], np.delete(values, slice(begin, end))
 
 
 def _edge(rest: F64) -> float:

@@ -30,16 +30,22 @@ class HostClock:
         ahead: how far it is ahead of the truth at the start, ns.
         drift: how much faster it runs, as a ratio.
         set_at, set_by: when it is set ahead, ns since the start, and by how much, ns.
+        back_at: when it is set back by as much, ns since the start.
     """
 
     ahead: float = 0.0
     drift: float = 0.0
     set_at: float = np.inf
     set_by: float = 0.0
+    back_at: float = np.inf
 
     def read(self, true: F64) -> F64:
         """Return its times since `_BASE` at times of the truth, ns."""
-        return self.ahead + (1 + self.drift) * true + np.where(true >= self.set_at, self.set_by, 0.0)
+        return (
+            self.ahead
+            + (1 + self.drift) * true
+            + np.where((true >= self.set_at) & (true < self.back_at), self.set_by, 0.0)
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,16 +86,18 @@ class Script:
     jitter: float
     paced: bool
 
-    def job(self, rng: np.random.Generator, rate: float = 0.0) -> list[Rank]:
-        """Return the two ranks of a job, whose pauses are longer by a ratio."""
+    def job(self, rng: np.random.Generator, rate: float = 0.0, given: F64 | None = None) -> list[Rank]:
+        """Return the two ranks of a job, whose pauses are longer by a ratio, and by what its input determines, ns."""
         places = len(self.pauses)
+        given = np.zeros(self.steps * places) if given is None else given
         enters, leaves = np.zeros((2, self.steps * places)), np.zeros((2, self.steps * places))
         ready, step = np.zeros(2), float((self.pauses + self.lasting).sum() + places * self.late) * (1 + rate)
+        step += float(given.reshape(-1, places).sum(axis=1).max())
         for number in range(self.steps * places):
             turn, place = divmod(number, places)
             if self.paced and not place:
                 ready = np.maximum(ready, turn * step)
-            pause = self.pauses[place] * (1 + rate) + abs(self.jitter * rng.standard_normal())
+            pause = self.pauses[place] * (1 + rate) + given[number] + abs(self.jitter * rng.standard_normal())
             enters[:, number] = ready + pause + self.late * rng.random(2)
             end = enters[:, number].max() + self.lasting[place] * (1 + 0.01 * rng.random())
             ready = leaves[:, number] = end + rng.exponential(5 * US, 2)
@@ -232,6 +240,26 @@ def two_jobs(seed: int) -> PlacedRank:
     return placed(Recorded([one, other], _clocks(rng)), rng)
 
 
+def same_input(seed: int) -> PlacedRank:
+    """Place a rank each of two jobs of one script with the same input, by which their steps vary together."""
+    rng = np.random.default_rng([9, seed])
+    work = script(rng)
+    work = replace(work, lasting=np.maximum(work.lasting, rng.uniform(0.5, 5) * MS))
+    given = rng.exponential(rng.uniform(0.5, 5) * MS, work.steps * len(work.pauses))
+    one, other = work.job(rng, given=given)[0], work.job(rng, given=given)[1]
+    return placed(Recorded([one, other], _clocks(rng)), rng)
+
+
+def set_back(seed: int) -> PlacedRank:
+    """Place two ranks of one job, of which the clock of one is set by 20 µs to 50 ms, and set back before the end."""
+    rng = np.random.default_rng([10, seed])
+    ranks, (one, other) = script(rng).job(rng), _clocks(rng)
+    by = float(np.exp(rng.uniform(np.log(20), np.log(50_000)))) * US * rng.choice((-1, 1))
+    leaves, count = ranks[1].leaves, len(ranks[1].leaves)
+    at, back = (float(leaves[int(count * part)]) + 1 for part in (rng.uniform(0.1, 0.5), rng.uniform(0.55, 0.9)))
+    return placed(Recorded(ranks, (one, replace(other, set_at=at, set_by=by, back_at=back))), rng)
+
+
 def set_clock(seed: int) -> PlacedRank:
     """Place two ranks of one job, of which the clock of one is set by 20 µs to 50 ms between two collectives."""
     rng = np.random.default_rng([3, seed])
@@ -315,6 +343,8 @@ def cut(seed: int, *, rough: bool = False) -> PlacedRank:
 TRIALS: dict[str, Callable[[int], PlacedRank]] = {
     "one job": one_job,
     "two jobs": two_jobs,
+    "same input": same_input,
+    "set back": set_back,
     "set clock": set_clock,
     "small step": small_step,
     "steep": steep,

@@ -108,6 +108,7 @@ def all_rows(
         "unrelated-samples": partial(unrelated_samples, few),
         "two-jobs": partial(two_jobs, few),
         "set-clocks": partial(set_clocks, few),
+        "set-back-clocks": partial(set_back_clocks, few),
         "small-set-clocks": partial(small_set_clocks, few),
         "steep": partial(steep, few),
         "skewed": partial(skewed, few),
@@ -492,17 +493,24 @@ def one_host(name: str, count: int) -> Row:
 
 def two_jobs(count: int) -> Row:
     """A rank each of two jobs; beside them pairs of one job."""
-    found, _, _ = _hosts("two jobs", count)
+    refused, with_input = (sum(one.refused for one in _hosts(name, count)[0]) for name in ("two jobs", "same input"))
     _, right, wrong = _hosts("one job", count)
-    refused = sum(one.refused for one in found)
-    text = f"{refused} of {count} refused; of one job {right} of {count} placed, {wrong} outside of its bound"
-    good = refused == count and right + wrong >= 0.95 * count and not wrong
+    text = (
+        f"{refused} of {count} refused, with the same input {with_input}; of one job {right} of {count} placed, "
+        f"{wrong} outside of its bound"
+    )
+    good = min(refused, with_input) == count and right + wrong >= 0.95 * count and not wrong
     return Row("ranks of two jobs of one script, simulated", "refused, all", text, good)
 
 
 def set_clocks(count: int) -> Row:
     """The wall clock of a host is set in mid-run, by 20 µs to 50 ms."""
     return _never_outside("the clock of a host set in mid-run, simulated", "set clock", count)
+
+
+def set_back_clocks(count: int) -> Row:
+    """The wall clock of a host is set in mid-run, by 20 µs to 50 ms, and set back before the end."""
+    return _never_outside("the clock of a host set and set back, simulated", "set back", count)
 
 
 def small_set_clocks(count: int) -> Row:
