@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
+from tests.benchmarks.alignment.host_trials import HostClock, Recorded, script, written
 from tests.golden import ROOT
+from traceconv import cli
 from traceconv.align import Policy, align
 from traceconv.align.constraints import Constraints
 from traceconv.align.geometry import F64
@@ -211,3 +215,18 @@ def test_no_option_makes_a_bound_of_two_hosts() -> None:
         align(traces)
     line = align(traces, constraints=Constraints(offsets={1: 0})).receipt[1]
     assert (line.bound_ns, line.verdict, line.two_hosts) == (None, "assumed", True)
+
+
+@pytest.mark.parametrize("seed", [24, 35, 55])
+def test_collectives_that_stay_impossible_doubt_the_hosts_that_they_placed(seed: int, tmp_path: Path) -> None:
+    """The clock of a device is early for three collectives, which have no numbers."""
+    random = np.random.default_rng([11, seed])
+    one, other = script(random).job(random)
+    clocks = HostClock(), HostClock(float(random.uniform(-5, 5)) * MS, float(random.uniform(-40e-6, 40e-6)))
+    middle, early = len(other.enters) // 2, np.zeros(len(other.enters))
+    early[middle : middle + 3] = -float(random.choice((150, 300, 600, 1500))) * US
+    other = replace(other, enters=other.enters + early, leaves=other.leaves + early)
+    paths = written(Recorded([one, other], clocks, seq=False), tmp_path, random)
+    result = CliRunner().invoke(cli.cli, ["align", *map(str, paths)])
+    assert isinstance(result.exception, UnverifiedAlignment)
+    assert "no offset makes all of them possible" in str(result.exception)

@@ -435,7 +435,8 @@ def ends_of_two(entered: I64, left: I64, kinds: I64) -> EndsOfTwo:
     varies_together = shared >= max(_LEAST_SHARED, _LEAST_SIGMAS / math.sqrt(len(at) - 1))
     varies_together = varies_together and scattered <= _LEAST_WAITED * waited
     if not (varies_together or close):
-        return EndsOfTwo(Ends.OF_NO_JOB if len(at) >= _ENOUGH else Ends.FEW, scatter, drift)
+        of_no_job = Ends.OF_NO_JOB if scatter > _CLOSE_NS else Ends.UNEVEN
+        return EndsOfTwo(of_no_job if len(at) >= _ENOUGH else Ends.FEW, scatter, drift)
     if close or _is_even(rest, steady_ns):
         return EndsOfTwo(Ends.OF_ONE_JOB, scatter, drift, edge_ns=_edge(rest))
     steep_rest, steep = _along_line(at, apart, place, SLEWED_DRIFT)
