@@ -1,7 +1,7 @@
 """Prints how well clocks are related beside what is to reach: `python -m tests.benchmarks.alignment`.
 
 Simulated pairs come from seeds of 1000 and up, on which no threshold was chosen. Recordings are of this machine's
-tools, with the truth that the recorded programs read from the clocks. `--quick` takes about a minute, all of it about
+tools, with the truth that the recorded programs read from the clocks. `--quick` takes some minutes, all of it about
 half an hour on one core. `--record` keeps the figures in recorded.json and in docs/alignment.md. `--only NAME` measures
 one row (several of them: given several times), and records it among those that are recorded.
 """
