@@ -490,6 +490,17 @@ def as_rocprof(path: Path, kernels: Kernels, first: int, base: int) -> None:
     path.write_text("\n".join([head, *rows, ""]))
 
 
+def as_old_rocprof(path: Path, kernels: Kernels, first: int, base: int) -> None:
+    calls = [(2, 9, "hipLaunchKernel", first + ts, first + ts + 5) for ts in CALLS_US]
+    label = event("process_name", 0, ph="M", args={"name": "GPU0"}) | {"pid": 6}
+    rows = [
+        event(name, start, end - start or 1, args={"BeginNs": str(start * 1000), "EndNs": str(end * 1000)})
+        | {"pid": pid, "tid": tid}
+        for pid, tid, name, start, end in [*calls, *((6, 0, "gemm", *times) for times in kernels)]
+    ]
+    path.write_text(json.dumps({"traceEvents": [{}, label, *rows]}))
+
+
 def as_nsight(path: Path, kernels: Kernels, first: int, base: int) -> None:
     string = make_nsight.Strings()
     rows = [
@@ -508,6 +519,7 @@ FORMATS = {
     "onnxruntime, since 1970": (as_onnxruntime, NOW_US, NOW_US),
     "rocprof": (as_rocprof, BOOT_US, 0),
     "rocprof, soon after boot": (as_rocprof, 5_000_000, 0),
+    "rocprof, Chrome JSON": (as_old_rocprof, BOOT_US, 0),
     "nsight-systems": (as_nsight, 3_000, 0),
 }
 
@@ -523,13 +535,13 @@ def test_times_of_kernels(name: str, unset: str, tmp_path: Path) -> None:
     trace = traceconv.read(paths[0])
     assert trace.sources[0].format == name.split(",")[0]
     if unset == "end":
-        assert codes(trace) == {"slice.end_never_set": 3}
+        assert codes(trace)["slice.end_never_set"] == 3
         columns = "window_ns", "busy_ns", "idle_ns"
         answers = [{column: device_of(path)[column] for column in columns} for path in paths]
         assert answers[0] == answers[1]
     else:
         assert_as_without(*paths, count=3)
-        if write_as in (as_kineto, as_onnxruntime):
+        if write_as in (as_kineto, as_onnxruntime, as_old_rocprof):
             assert found(paths[0])["check.never_set"] == 3
 
 

@@ -12,7 +12,9 @@ from click.testing import CliRunner
 
 from tests.golden import ROOT
 from traceconv import cli
-from traceconv.api import read
+from traceconv.answers.device_time import device
+from traceconv.answers.slice_tables import SliceTable
+from traceconv.api import convert, read
 from traceconv.families import rocprof
 from traceconv.families.rocprof import NOT_EXACT
 from traceconv.io.source import Source
@@ -160,6 +162,17 @@ def test_the_times_of_chrome_json_stay_where_the_args_do_not_fit(tmp_path: Path,
     assert [clock.name for clock in trace.clocks] == ["rocprof time"]
     said = [one.count for one in trace.sources[0].diagnostics if one.code is NOT_EXACT]
     assert said == ([] if old == "BeginNs" else [5])
+
+
+@pytest.mark.parametrize(("old", "copies"), [("dev-id", 12_900), ("device", 0)])
+def test_kernels_and_copies_of_a_gpu_in_chrome_json_are_its_work(tmp_path: Path, old: str, copies: int) -> None:
+    """A copy that names no GPU is no work of one; an output with the same names is no file of rocprof."""
+    path, output = tmp_path / "results.json", tmp_path / "out.json"
+    path.write_text(EXACT.replace("dev-id", old), encoding="utf-8")
+    row, *_ = device(SliceTable(read(path)))[0].records()
+    assert (row["device"], row["compute_ns"], row["exposed_copy_ns"]) == ("GPU0", 1899, copies)
+    convert(path, output)
+    assert read(output).sources[0].format == "chrome-trace"
 
 
 @pytest.mark.parametrize("quote", ['"', ""])

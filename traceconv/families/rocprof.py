@@ -20,8 +20,10 @@ for each counter (with `-i`, times only with `--timestamp on`), and Chrome JSON 
      "args":{"BeginNs":"622108776102152","EndNs":"622108789306334"}}
 
 There `ts` and `dur` are whole microseconds, rounded down, `dur` to 1 at least, and `ts` counts from the time in
-begin_ts_file.txt, if there is one. The args hold the times that were measured, in ns of the same clock as the tables
-(bin/dform.py, bin/sqlitedb.py and bin/tblextr.py of ROCm/rocprofiler 6.3, and a public file).
+begin_ts_file.txt, if there is one. The args hold the times that were measured, in ns of the same clock as the tables.
+GPUs are processes called GPU0, GPU1, ..., with a tid for each stream, or 0. So are the calls of HIP, those of HSA, and
+the copies of all GPUs: those of HIP have the number of the GPU as "dev-id" in their args. Flows called "dep" lead from
+calls to their work (bin/dform.py, bin/sqlitedb.py and bin/tblextr.py of ROCm/rocprofiler 6.3, and a public file).
 """
 
 from __future__ import annotations
@@ -53,10 +55,10 @@ from traceconv.model.builder import Builder
 from traceconv.model.clocks import BOOTTIME, NO_TIME, ClockDomain, Run, Zero
 from traceconv.model.columns import I32, I64, Column, kept_rows, like_next, stable_order
 from traceconv.model.diagnostics import BLANK_LINES, HEADINGS, ROWS, noted, skipped
-from traceconv.model.marks import GPU_MARKS, CountMarks, TotalsMarks
+from traceconv.model.marks import GPU_FLOWS, GPU_MARKS, CountMarks, TotalsMarks
 from traceconv.model.numbers import NS, is_digits, number_of, parse_ns, whole, whole_of
 from traceconv.model.source_info import Layer
-from traceconv.model.track_table import NO_TRACK, TrackId
+from traceconv.model.track_table import NO_TRACK, TrackId, TrackKind
 
 FURTHER_COUNTERS = Counted("further counter of a kernel", "further counters of a kernel")
 
@@ -83,6 +85,10 @@ _UNTIMED = re.compile(
     rb'(?mi)^(?!.*(?:Timestamp|BeginNs))(?:"?Index"?,"?KernelName"?,"?gpu-id"?,.*$'
     rb'|"?[\w-]+"?,(?>.*?Kernel_?Name"?,).*"?Counter_Name"?,"?Counter_Value"?[ \t\r]*$)'
 )
+#: The names of processes of the old rocprof's Chrome JSON, and the categories of calls.
+_GPU = re.compile(r"(?a)GPU(\d{1,9})")
+_COPIES = "COPY"
+_CALLS = {"CPU HIP API": "hip_api", "CPU HSA API": "hsa_api"}
 _US = 1000
 _MOST_DIGITS = 18
 _HEADINGS = (
@@ -167,6 +173,40 @@ def take_exact_times(out: Builder) -> bool:
     tables.columns["slices"]["ts"].replace([begin])
     tables.columns["slices"]["dur"].replace([measured])
     return True
+
+
+def declare_devices(out: Builder) -> None:
+    """Declare the processes of GPUs as devices, and give what is on them, and calls, the categories of other files.
+
+    A copy whose args name the GPU gets a track of it; others are in a process of their own, which is no device.
+    """
+    tables, gpus = out.tables, dict[TrackId, int]()
+    names, category_of = tables.tracks.texts("name"), np.zeros(len(tables.tracks), np.int32)
+    is_copies = np.zeros(len(category_of), bool)
+    for row, above in enumerate(tables.tracks.column("parent").tolist()):
+        match = _GPU.fullmatch(names[row]) if above == NO_TRACK else None
+        if match or above in gpus:
+            changed = out.tracks[TrackId(row)]
+            changed.kind = TrackKind.TRACK
+        if match:
+            gpus[TrackId(row)], changed.pid = int(match[1]), None
+        elif above in gpus:
+            changed.name, changed.tid = changed.name or f"Row {changed.tid}", None
+            category_of[row] = tables.string(_cupti.KERNEL)
+        elif above != NO_TRACK:
+            is_copies[row] = names[above] == _COPIES
+            category_of[row] = tables.string(_CALLS.get(names[above], ""))
+    track, args_at, args_len = tables.slice_columns("track", "args_at", "args_len")
+    categories, copies = category_of[track], np.flatnonzero(is_copies[track])
+    device = _numbers(tables.kept_args(), args_at[copies], args_len[copies], b"dev-id")
+    del track, args_at, args_len  # a column in use cannot be replaced
+    for gpu, number in gpus.items():
+        rows = copies[device == number]
+        if len(rows):
+            categories[rows] = tables.string(_cupti.MEMCPY)
+            queue = out.tracks.add("Memory copies", gpu)
+            tables.columns["slices"]["track"].change(rows, np.full(len(rows), queue))
+    tables.columns["slices"]["category"].replace([categories])
 
 
 def _numbers(args: Args, at: I64, length: I32, key: bytes) -> I64:
@@ -493,6 +533,7 @@ class Rocprof(Importer):
     lost = (
         "CSV has no flows between calls and kernels, since each file holds one kind of record; the JSON has all.",
         "Counters of the old rocprof have times only with `--timestamp on`; without, they are rows of totals.",
+        "In Chrome JSON of the old rocprof, copies of HSA name no GPU: they are in no table of devices.",
         "All kernels of RCCL have one name. Its calls name the operation, but return before it is done.",
         "Addresses, code objects and samples of the program counter in the JSON are not read.",
         "Databases are not read: `rocpd convert --output-format csv -i FILE` writes those of rocprofv3 as CSV, and the "
@@ -501,6 +542,7 @@ class Rocprof(Importer):
     unrecorded = "no AMD GPU was at hand. Public files of all three versions were read, too."
     marks = structs.replace(
         GPU_MARKS,
+        launch_flows=rf"{GPU_FLOWS}|^dep$",
         zero_before_work=True,
         # Counters of the hardware, also summed up over its units, and the derived ones that are sums and no ratios.
         counts=CountMarks(
@@ -524,7 +566,8 @@ class Rocprof(Importer):
         """Return YES by the key of the JSON or the heading of a table."""
         if _SDK_JSON.search(head.data[:4096]):
             return Match.yes("JSON of ROCprofiler-SDK")
-        if head.text[:1] == b"{" and b'"traceEvents"' in head.data[:4096] and _V1_JSON.search(head.data):
+        is_of_chrome = head.text[:1] == b"{" and b'"traceEvents"' in head.data[:4096]
+        if is_of_chrome and b'"traceconv"' not in head.data[:4096] and _V1_JSON.search(head.data):
             return Match.yes("Chrome JSON with the process names of rocprof")
         heading = _HEADING.search(head.data) or _STATS.search(head.data) or _UNTIMED.search(head.data)
         if heading and re.search(rb"Kernel_?Name|Function|Agent_Id|Correlation_Id|Calls", heading[0], re.IGNORECASE):
@@ -543,6 +586,7 @@ class Rocprof(Importer):
             events.add_all(reader)
             top = document.top_level(reader, out)
             events.finish(top.get("stackFrames"))
+            declare_devices(out)
             document.set_clock(top, out, self.clock if take_exact_times(out) else V1_CLOCK)
             return
         out.counts(ROWS, "line")
