@@ -102,6 +102,20 @@ def test_counters_of_the_old_rocprof_without_times_are_summed_up(tmp_path: Path,
     assert "VALUBusy" not in row  # an average
 
 
+@pytest.mark.parametrize("end", [0, 300])
+def test_counters_of_kernels_are_rows_of_a_table_where_no_time_was_set(tmp_path: Path, end: int) -> None:
+    path = tmp_path / "counter_collection.csv"
+    rows = [f"a,WAVES,1,7,4,1,0,{end},8", f"b,WAVES,2,8,4,1,0,{end},8", f"b,BUSY,3,8,4,1,0,{end},8"]
+    path.write_text("\n".join([HEADING, *rows, ""]))
+    trace = read(path)
+    places = zip(trace.instants.args_at.tolist(), trace.instants.args_len.tolist(), strict=True)
+    assert [json.loads(trace.args.get(*place)) for place in places] == [
+        {"agent": "Agent 4", "queue": "Queue 1", "dispatch_id": 7, "vgpr_count": 8, "WAVES": 1},
+        {"agent": "Agent 4", "queue": "Queue 1", "dispatch_id": 8, "vgpr_count": 8, "WAVES": 2, "BUSY": 3},
+    ]
+    assert (len(trace.slices.ts), trace.sources[0].balance.skipped.total()) == (0, 0)
+
+
 EXACT = (ROOT / "rocprof" / "v1-trace-exact" / "input.json").read_text(encoding="utf-8")
 
 

@@ -31,7 +31,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import chain, groupby
 from operator import itemgetter
 from typing import Any, NamedTuple
 
@@ -128,7 +128,7 @@ _ARGS = {
     "pid": "process_id",
 }
 
-#: The start and end of kernels in files without columns for them.
+#: The start and end of kernels in files in which no time was set.
 _NO_TIMES = -1, -1
 #: The columns of the rows of counters: texts are numbers, args are places among those of the tables.
 _COUNTED = {
@@ -339,13 +339,26 @@ def _times(row: dict[str, str]) -> tuple[int, int] | None:
     return start, end
 
 
+def _has_times(source: Source) -> bool:
+    """Return whether a row has a start and an end that were set."""
+    places: list[int] = []
+    for _, cells in csv_rows(source, lambda error: [str(error)]):
+        if _is_heading(cells):
+            places = [at for at, cell in enumerate(cells) if _plain(cell) in chain(*_TIMES)]
+            if not places:
+                return False
+        elif places and len(cells) > places[-1] and all(cells[at].strip("0") for at in places):
+            return True
+    return False
+
+
 class Table:
     def __init__(self, out: Builder) -> None:
         self._out = out
         self._tracks = Tracks(out)
         self._totals: TrackId = NO_TRACK
         self._untimed: TrackId = NO_TRACK
-        self._has_times = False  # whether the heading has columns for them
+        self._has_times = False  # whether kernels have any
         self._keys: dict[str, str] = {}  # what the values of the columns are called as args
         self._guids: dict[str, None] = {}  # the processes of a table of rocpd2csv
         self._agents_of: dict[str, str] = {}  # the agents of allocations by address
@@ -355,6 +368,7 @@ class Table:
         """Read all rows."""
         header: list[str] | None = None
         balance = self._out.balance
+        self._has_times = _has_times(source)
         for number, cells in csv_rows(source, lambda error: [str(error)]):
             balance.read += 1
             if not cells:
@@ -374,7 +388,6 @@ class Table:
     def _heading(self, cells: list[str]) -> list[str]:
         self._out.balance.merged[HEADINGS] += 1
         header = [_plain(cell) for cell in cells]
-        self._has_times = not {"start_timestamp", "begin_ns"}.isdisjoint(header)
         self._keys = {plain: _ARGS.get(plain, cell) for plain, cell in zip(header, cells, strict=True)}
         return header
 
@@ -399,10 +412,12 @@ class Table:
 
     def _record(self, row: dict[str, str], number: int) -> None:
         times, is_kernel = _times(row), "kernel_name" in row and not row.get("function")
-        if times is None and (self._has_times or not is_kernel):
+        if is_kernel and not self._has_times:
+            times = _NO_TIMES
+        if times is None:
             raise ValueError("no times")
-        if is_kernel or times is None:
-            self._kernel(row, times or _NO_TIMES, number)
+        if is_kernel:
+            self._kernel(row, times, number)
             return
         start, end = times
         out = self._out
@@ -525,7 +540,7 @@ class Rocprof(Importer):
         ("correlation of call and kernel or copy (JSON)", "flows"),
         (
             "counter_collection (CSV, JSON)",
-            "slices of the kernels with the counters as args; rows of totals if it has no times",
+            "slices of the kernels with the counters as args; rows of totals if it has no times, or all are 0",
         ),
         ("memory allocations", "slices on a track of their device, with the bytes; a free on that of its address"),
         ("statistics (*_stats.csv)", "rows of totals"),
