@@ -1125,7 +1125,7 @@ def test_sums_beyond_63_bits_do_not_wrap_round() -> None:
 
 
 def test_a_row_without_times_is_a_call_if_the_table_has_one_for_each() -> None:
-    (section,) = traceconv.report([ROOT / "rocprof" / "v2-kernels" / "input.csv"], Questions(["layers"]))
+    (section,) = traceconv.report([ROOT / "rocprof" / "counters-without-times" / "input.csv"], Questions(["layers"]))
     row = next(row for row in section.records() if row["name"].startswith("subtract_kernel"))
     assert (row["calls"], row["self_ns"], row["SQ_WAVES"]) == (1, None, 16384)
     (section,) = traceconv.report([ROOT / "nvprof-text" / "metrics-csv" / "input.csv"], Questions(["layers"]))
