@@ -69,6 +69,8 @@ PACKED = {
     "zip with folder": zipped({"folder/": b"", "folder/x": DATA}),
     "utf-16-le": b"\xff\xfe" + TEXT.encode("utf-16-le"),
     "utf-16-be": b"\xfe\xff" + TEXT.encode("utf-16-be"),
+    "utf-32": TEXT.encode("utf-32"),
+    "utf-32-be": b"\0\0\xfe\xff" + TEXT.encode("utf-32-be"),
     "utf-16 in gzip": gzip.compress(b"\xff\xfe" + TEXT.encode("utf-16-le")),
 }
 

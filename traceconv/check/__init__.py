@@ -27,7 +27,7 @@ __all__ = ["CheckReport", "Problem", "check_file"]
 DAMAGED = data_loss(
     "check.damaged", "the compressed file is cut off or damaged; what could be unpacked before that was checked"
 )
-UTF16 = refusal("check.utf16", "the file is UTF-16; viewers read UTF-8 only and refuse it")
+UTF16 = refusal("check.utf16", "the file is UTF-16 or UTF-32; viewers read UTF-8 only and refuse it")
 
 _READ_BYTES = 4 << 20
 #: Characters that no text has; escapes begin colours.

@@ -50,8 +50,8 @@ def convert_command(output: api.Output, named: Named, settings: Settings, verbos
       some-program | traceconv convert - --to chrome-json > trace.json
       TMPDIR=/scratch traceconv convert huge.json --memory 2G -o huge.pftrace
 
-    FILE may be - for standard input. gzip, zip and UTF-16 are detected from the content. FILE may also be a folder or
-    an archive with one recording in it.
+    FILE may be - for standard input. gzip, zip, UTF-16 and UTF-32 are detected from the content. FILE may also be a
+    folder or an archive with one recording in it.
     """
     output = output_named(output, named.files)
     recording = named.opened(settings, verbosity, output.path, single=True)

@@ -1,7 +1,7 @@
 """Open an input, a path or standard input, compressed or not: as bytes, as a bounded head, or as numbered lines.
 
-Compression and encoding are recognised by content, never by name: gzip (1f 8b), zip (PK), UTF-16 (byte order mark).
-Importers get plain bytes; UTF-16 is converted to UTF-8.
+Compression and encoding are recognised by content, never by name: gzip (1f 8b), zip (PK), UTF-16 and UTF-32 (byte order
+mark). Importers get plain bytes; these texts are converted to UTF-8.
 """
 
 from __future__ import annotations
@@ -46,7 +46,13 @@ GZIP = b"\x1f\x8b"
 ZIP = (b"PK\x03\x04", b"PK\x05\x06")
 #: The errors of the standard library for damaged archives, besides EOFError for those that are cut.
 DAMAGED = (OSError, RuntimeError, ValueError, struct.error, zlib.error, lzma.LZMAError, zipfile.BadZipFile)
-_UTF16 = {codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}
+#: Byte order marks, longest first: that of UTF-32 begins as that of UTF-16.
+_ENCODINGS = {
+    codecs.BOM_UTF32_LE: "utf-32-le",
+    codecs.BOM_UTF32_BE: "utf-32-be",
+    codecs.BOM_UTF16_LE: "utf-16-le",
+    codecs.BOM_UTF16_BE: "utf-16-be",
+}
 
 
 class Line(NamedTuple):
@@ -60,7 +66,7 @@ class Head(Struct, frozen=True, dict=True):
     """The first bytes of an input, by which its format is recognised.
 
     Attributes:
-        data: up to HEAD_BYTES, decompressed, in UTF-8 if the file is UTF-16.
+        data: up to HEAD_BYTES, decompressed, in UTF-8 if the file is UTF-16 or UTF-32.
         complete: whether `data` is the whole input.
         name: the base name of the file; only to decide between formats that fit equally.
         tables: the names of the tables, if the input is an SQLite database.
@@ -106,7 +112,7 @@ class Source:
         argument: the input as a command takes it: "-" for standard input.
         damage: the damage of a compressed file whose start could be unpacked, such as a missing end; set by reading, ""
             if there is none.
-        recoded: whether the file is UTF-16, and converted to UTF-8; set by opening.
+        recoded: whether the file is UTF-16 or UTF-32, and converted to UTF-8; set by opening.
         long_lines: the numbers of the lines that exceed the limit, and are read as empty ones; set by reading.
         unpacked: counts the unpacked bytes, from 0 each time that the input is opened.
 
@@ -206,12 +212,12 @@ class Source:
         elif magic in ZIP:
             raw = self._zip_member(raw, stack)
         plain = io.BufferedReader(cast(io.RawIOBase, _Plain(raw, _is_packed(magic), self)), buffer_size=1 << 18)
-        encoding = _UTF16.get(plain.peek(2)[:2])
-        if encoding is None:
+        mark = next(filter(plain.peek(4).startswith, _ENCODINGS), None)
+        if mark is None:
             return plain
-        plain.read(2)
+        plain.read(len(mark))
         self.recoded = True
-        return joined(_recoded(plain, encoding))
+        return joined(_recoded(plain, _ENCODINGS[mark]))
 
     def _open_raw(self, stack: contextlib.ExitStack) -> IO[bytes]:
         if self._spooled is not None:
@@ -430,7 +436,7 @@ class _Joined(io.RawIOBase):
 
 
 def _recoded(inner: IO[bytes], encoding: str) -> Iterator[bytes]:
-    """Yield the UTF-8 of a file in UTF-16."""
+    """Yield the UTF-8 of a file in another encoding."""
     decode = codecs.getincrementaldecoder(encoding)("replace").decode
     while data := inner.read(1 << 16):
         yield decode(data).encode("utf-8", "replace")
