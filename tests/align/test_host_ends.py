@@ -109,8 +109,24 @@ def test_two_jobs_with_the_same_input_are_two(paced: bool) -> None:
     random = np.random.default_rng(3)
     steps = 20 * MS + 3 * MS * random.random(120)
     late = 300 * US * random.standard_normal((2, 120))
-    one, other = np.cumsum(steps) + late if paced else np.cumsum(steps + late, axis=1)
-    assert ends_of_two(*without_waits(one, other), np.zeros(120, np.int64)).shown is Ends.OF_NO_JOB
+    left = (np.cumsum(steps) + late if paced else np.cumsum(steps + late, axis=1)).astype(np.int64)
+    entered = left - MS - random.integers(0, 900 * US, (2, 120))  # those of their job come later
+    assert ends_of_two(entered, left, np.zeros(120, np.int64)).shown is Ends.OF_NO_JOB
+
+
+@pytest.mark.parametrize(("vary", "shown"), [(260.0, Ends.OF_NO_JOB), (2000.0, Ends.OF_ONE_JOB)])
+def test_scattered_ends_that_hardly_vary_together_show_no_job(vary: float, shown: Ends) -> None:
+    """With many ends, chance explains no correlation of a fifth, but other causes do."""
+    assert ends_of_two(*ends(1500, vary=vary, noise=500.0)).shown is shown
+
+
+@pytest.mark.parametrize(("wander_us", "shown"), [(2, Ends.OF_ONE_JOB), (15, Ends.UNEVEN)])
+def test_close_ends_that_wander_are_uneven(wander_us: float, shown: Ends) -> None:
+    """As those of two jobs on one schedule do."""
+    entered, left, kinds = ends(vary=0.0, noise=1.0)
+    slow = (wander_us * US * np.sin(np.arange(120) / 12)).astype(np.int64)
+    entered[1], left[1] = entered[1] + slow, left[1] + slow
+    assert ends_of_two(entered, left, kinds).shown is shown
 
 
 @pytest.mark.parametrize("at", [8, 60, 108])
