@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from html import escape
 from typing import TYPE_CHECKING, Any
@@ -23,6 +23,10 @@ if TYPE_CHECKING:
 
 
 Cell = str | int | float | None
+#: The cells of a row by the names of its columns.
+Row = dict[str, Any]
+#: The numbers in a sentence by their names.
+Numbers = dict[str, Any]
 _BYTES = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 #: What people see in columns of these names where events have none of that; data has "".
 NO_NAME = "(no name)"
@@ -309,3 +313,50 @@ class Report(list[Section]):
     def _repr_html_(self) -> str:
         """Return the sections with rows as HTML, without empty columns."""
         return "".join(section.detailed()._repr_html_() for section in self if section.rows)
+
+
+class Finding(Struct, frozen=True):
+    """A sentence of the summary: its id, the text, the table that it is made of, and the numbers in it."""
+
+    id: str
+    text: str
+    section: str
+    numbers: Numbers
+
+
+class Tables:
+    """The rows of the tables that the rules read, by the name of the table; empty where a table has none.
+
+    Attributes:
+        start, end: the time that the tables are about, ns from the start of the trace.
+        whole: what lasts so long: "recording" or "window".
+    """
+
+    def __init__(self, sections: Mapping[str, Section], start: int, end: int, whole: str) -> None:
+        self._sections, self.start, self.end, self.whole = sections, start, end, whole
+
+    def notes(self, name: str) -> list[str]:
+        """Return the notes of a table."""
+        section = self._sections.get(name)
+        return section.notes if section is not None else []
+
+    def times(self, name: str) -> list[str]:
+        """Return the names of the columns of a table that hold times."""
+        section = self._sections.get(name)
+        return [column.name for column in section.columns if column.unit is Unit.NS] if section is not None else []
+
+    def windows(self) -> list[Row]:
+        """Return when the devices had work, in rows as those of `step_parts`."""
+        found = self._sections.get("device")
+        times = found.over_time if found is not None else []
+        return [{"start_ns": each.start_ns, "span_ns": each.window_ns} for each in times]
+
+    def rows(self, name: str) -> list[Row]:
+        """Return the rows of a table as dicts."""
+        section = self._sections.get(name)
+        return section.records() if section is not None else []
+
+    def devices(self) -> list[Row]:
+        """Return the rows of whole devices with a window, which is their span as in rows of `step_parts`."""
+        rows = [row | {"span_ns": row["window_ns"]} for row in self.rows("device") if not row["queue"]]
+        return [row for row in rows if row["span_ns"]]

@@ -6,16 +6,15 @@ Each rule makes one sentence of the tables, and names the table. `docs/answers.m
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
-from typing import Any
 
 import msgspec
 import numpy as np
 from msgspec import Struct
 
 from traceconv.answers.device_work import COMMUNICATION, COMPUTATION, COPY
-from traceconv.answers.section import Cell, Column, Section, Unit, Unnamed, shown_cell
+from traceconv.answers.section import Cell, Column, Finding, Numbers, Row, Section, Tables, Unit, Unnamed, shown_cell
 from traceconv.answers.slice_tables import median_of, union
 from traceconv.answers.steps import STEPS
 from traceconv.io.shown import quantity
@@ -68,51 +67,6 @@ _LIMITS = {
     "unknown": "idle time of unknown cause",
 }
 
-Row = dict[str, Any]
-Numbers = dict[str, Any]
-
-
-class Finding(Struct, frozen=True):
-    """A sentence of the summary: its id, the text, the table that it is made of, and the numbers in it."""
-
-    id: str
-    text: str
-    section: str
-    numbers: Numbers
-
-
-class Tables:
-    """The rows of the tables that the rules read, by the name of the table; empty where a table has none.
-
-    Attributes:
-        start, end: the time that the tables are about, ns from the start of the trace.
-        whole: what lasts so long: "recording" or "window".
-    """
-
-    def __init__(self, sections: Mapping[str, Section], start: int, end: int, whole: str) -> None:
-        self._sections, self.start, self.end, self.whole = sections, start, end, whole
-
-    def notes(self, name: str) -> list[str]:
-        """Return the notes of a table."""
-        section = self._sections.get(name)
-        return section.notes if section is not None else []
-
-    def times(self, name: str) -> list[str]:
-        """Return the names of the columns of a table that hold times."""
-        section = self._sections.get(name)
-        return [column.name for column in section.columns if column.unit is Unit.NS] if section is not None else []
-
-    def windows(self) -> list[Row]:
-        """Return when the devices had work, in rows as those of `step_parts`."""
-        found = self._sections.get("device")
-        times = found.over_time if found is not None else []
-        return [{"start_ns": each.start_ns, "span_ns": each.window_ns} for each in times]
-
-    def rows(self, name: str) -> list[Row]:
-        """Return the rows of a table as dicts."""
-        section = self._sections.get(name)
-        return section.records() if section is not None else []
-
 
 def summary(sections: Sequence[Section], start: int, end: int, whole: str) -> list[Section]:
     """Return the tables `summary` and `unanswered` of the other tables of a report.
@@ -148,12 +102,6 @@ def _percent(part: float, whole: float) -> str:
 def _short(name: Cell) -> str:
     """Return a name for a sentence, on one line."""
     return shown_cell(str(name) or "(no name)", Unit.TEXT, _LONGEST_NAME)
-
-
-def _devices(tables: Tables) -> list[Row]:
-    """Return the rows of whole devices with a window, which is their span as in rows of `step_parts`."""
-    rows = [row | {"span_ns": row["window_ns"]} for row in tables.rows("device") if not row["queue"]]
-    return [row for row in rows if row["span_ns"]]
 
 
 def _sum(rows: Sequence[Row], key: str) -> int:
@@ -202,7 +150,7 @@ def _rows_of_devices(tables: Tables) -> tuple[list[Row], str]:
 
     Steps tell it if all devices have some, and none reaches beyond the window.
     """
-    devices = _devices(tables)
+    devices = tables.devices()
     parts = _disjoint([row for row in tables.rows("step_parts") if row["compute_ns"] is not None])
     is_busy = any(row["idle_ns"] < row["span_ns"] for row in parts)
     is_inside = all(row["start_ns"] + row["span_ns"] <= tables.end for row in parts)
@@ -222,7 +170,7 @@ def _limit(tables: Tables) -> Iterator[Finding]:
     rows, section = _rows_of_devices(tables)
     spent, names = _spent(rows), [device for device, _ in _by_device(rows)]
     window, causes = spent.window, spent.causes
-    if not _devices(tables) or not window or spent.idle == window:
+    if not tables.devices() or not window or spent.idle == window:
         return
     steps = rows if section == "step_parts" else []
     length = tables.end - tables.start
@@ -442,7 +390,7 @@ def _operator(tables: Tables) -> Iterator[Finding]:
             f"and copies, {shown_cell(row['device_share'], Unit.SHARE)} of their time{rest}."
         )
         yield Finding("operator", text, "operations", numbers)
-    elif not _devices(tables) and _named(rows) and any(row["self_ns"] for row in rows):
+    elif not tables.devices() and _named(rows) and any(row["self_ns"] for row in rows):
         row = max(rows, key=lambda each: (each["step_share"] or 0, each["self_ns"] or 0))
         whole, share, of_what = _denominator(row)
         in_calls = f" in {quantity(row['count'], CALLS)}" if row["count"] is not None else ""
@@ -475,7 +423,7 @@ def _waiting(tables: Tables) -> Iterator[Finding]:
         for rows in of_threads.values()
         if (share := sum(row["thread_share"] or 0 for row in rows)) >= LIMITING
     ]
-    if waiting and not _devices(tables):
+    if waiting and not tables.devices():
         waited, share, rows = max(waiting, key=lambda found: found[0])
         row = max(rows, key=lambda each: each["self_ns"])
         most = f", most of it in {_short(row['name'])}" if len(rows) > 1 else f" in {_short(row['name'])}"
@@ -491,7 +439,7 @@ def _not_recorded(tables: Tables) -> Iterator[Finding]:
     """Tell how much of the steps nothing is recorded in, where no device was recorded, from LIMITING on."""
     rows = [row for row in tables.rows("step_parts") if row["untraced_ns"] is not None]
     span, nothing = _sum(rows, "span_ns"), _sum(rows, "untraced_ns")
-    if not _devices(tables) and nothing and LIMITING * span <= nothing < span:
+    if not tables.devices() and nothing and LIMITING * span <= nothing < span:
         text = (
             f"For {_percent(nothing, span)} of {format_short(span)} ({_counted(tables, rows)}), nothing that the "
             f"steps ran is recorded: {format_short(nothing)} before, between and after what is."
@@ -503,7 +451,7 @@ def _communication(tables: Tables) -> Iterator[Finding]:
     """Tell how long steps communicated while they ran no operation, where no device was recorded, from LIMITING on."""
     rows = [row for row in tables.rows("step_parts") if row["host_ns"] is not None]
     span, communicated = _sum(rows, "span_ns"), _sum(rows, "exposed_comm_ns")
-    if not _devices(tables) and communicated and communicated >= LIMITING * span:
+    if not tables.devices() and communicated and communicated >= LIMITING * span:
         text = (
             f"Communication took {_percent(communicated, span)} of {format_short(span)} "
             f"({_counted(tables, rows)}), while the steps ran no other operation: {format_short(communicated)}."
@@ -691,7 +639,7 @@ _RULES: tuple[Callable[[Tables], Iterator[Finding]], ...] = (
 
 
 def _idle_without_cause(tables: Tables) -> Iterator[tuple[Cell, ...]]:
-    rows = _devices(tables)
+    rows = tables.devices()
     unknown, idle = _sum(rows, "unknown_ns"), _sum(rows, "idle_ns")
     if unknown and not any(row["host_late_ns"] is not None for row in rows):
         yield "Why was the device idle?", "No launches are recorded, so idle time has no cause."
@@ -715,7 +663,7 @@ def _no_device(tables: Tables) -> Iterator[tuple[Cell, ...]]:
         found = [name for name in ("layers", "run_ratios", "stated_totals") if tables.rows(name)]
         where = f"; what else the inputs state is in {', '.join(found)}" if found else ""
         yield "What took the time?", f"No slices are recorded{where}."
-    elif not _devices(tables) and tables.rows("operations"):
+    elif not tables.devices() and tables.rows("operations"):
         yield "Did a device limit the run?", _sentence(tables.notes("device") or ["its work has no duration"])
 
 

@@ -16,8 +16,8 @@ from typing import Any
 
 import msgspec
 
-from traceconv.answers.section import Cell, Column, Section, Unit, shown_cell
-from traceconv.answers.summary import SUMMARY, Finding
+from traceconv.answers.section import Cell, Column, Finding, Section, Unit, shown_cell
+from traceconv.answers.summary import SUMMARY
 from traceconv.comparison.environment import differences
 from traceconv.comparison.rank_tests import LEVEL, Shift, adjusted, found_change, runs_to_find, shift, u_test
 from traceconv.comparison.run_values import MEASURES, Key, Values

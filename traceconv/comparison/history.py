@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 import msgspec
 
-from traceconv.answers.section import Column, Section, Unit, shown_cell
-from traceconv.answers.summary import SUMMARY, Finding
+from traceconv.answers.section import Column, Finding, Section, Unit, shown_cell
+from traceconv.answers.summary import SUMMARY
 from traceconv.comparison.change_points import LEAST, Division, change_points
 from traceconv.comparison.comparison import LEAST_OF_STEP, LEAST_TICKS, RUNS, TOTAL, Run, signed, without_steps
 from traceconv.comparison.environment import changes

@@ -79,8 +79,7 @@ _SEQUENCE = 1
 _ENDING = 64
 _FLOW_TAG_SIZE, _FLOW_SIZE = 2, 10
 _MOST_KNOWN, _SHORT = 1 << 16, 256
-_MAX_DEPTH = 64
-_MAX_TOTAL = 2**64 - 1
+_MAX_DEPTH, _MAX_TOTAL = 64, 2**64 - 1
 
 _members = msgspec.json.Decoder(dict[str, Any]).decode
 _dump = msgspec.json.Encoder().encode
