@@ -189,7 +189,7 @@ def declare_devices(out: Builder) -> None:
             changed = out.tracks[TrackId(row)]
             changed.kind = TrackKind.TRACK
         if match:
-            gpus[TrackId(row)], changed.pid = int(match[1]), None
+            gpus[TrackId(row)], changed.pid = whole(match[1]), None
         elif above in gpus:
             changed.name, changed.tid = changed.name or f"Row {changed.tid}", None
             category_of[row] = tables.string(_cupti.KERNEL)
