@@ -98,6 +98,9 @@ def _with_numbers(events: Sequence[dict[str, Any]]) -> None:
 def main(*arguments: str) -> int:
     """Print the errors; the result is the exit code."""
     paths = [Path(one) for one in arguments if not one.startswith("--")]
+    if not paths:
+        print(__doc__)
+        return 2
     ahead = np.random.default_rng(0).integers(-_MOST_AHEAD_NS, _MOST_AHEAD_NS, len(paths)).tolist()
     ahead[0] = 0
     outside = 0
