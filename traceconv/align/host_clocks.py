@@ -357,7 +357,7 @@ _STEADY_NS = 5_000.0
 _LEAST_SHARED, _LEAST_SIGMAS = 0.3, 4.0
 #: Scattered ends of one job scatter by at most this part of how differently its ranks wait (recorded with gloo: 0.04 to
 #: 0.37; simulated jobs of two ranks each that get the same input: 1 and more).
-_LEAST_WAITED = 0.5
+_MOST_SCATTERED = 0.5
 #: A remainder whose steps from one end to the next are this part of those of independent ends changes slowly.
 _SLOW = 0.5
 #: The fewest ends from which scattered ends show that there are two jobs: random times between fewer may be correlated.
@@ -433,7 +433,7 @@ def ends_of_two(entered: I64, left: I64, kinds: I64) -> EndsOfTwo:
     waits = _off((np.diff(left, axis=0) - np.diff(entered, axis=0))[0].astype(np.float64), place)
     scattered, waited = min(scatter, spread_of(np.diff(rest)) / math.sqrt(2)), spread_of(waits)
     varies_together = shared >= max(_LEAST_SHARED, _LEAST_SIGMAS / math.sqrt(len(at) - 1))
-    varies_together = varies_together and scattered <= _LEAST_WAITED * waited
+    varies_together = varies_together and scattered <= _MOST_SCATTERED * waited
     if not (varies_together or close):
         of_no_job = Ends.OF_NO_JOB if scatter > _CLOSE_NS else Ends.UNEVEN
         return EndsOfTwo(of_no_job if len(at) >= _ENOUGH else Ends.FEW, scatter, drift)
