@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import traceconv
+from tests.commands import run
 from tests.golden import ROOT
 from traceconv.align import Constraints, Policy
 from traceconv.answers import Questions, Section
@@ -127,3 +128,15 @@ def test_layers_shorter_than_an_interval_are_told(tmp_path: Path, dur_us: int, i
     )
     assert (note in section.notes) is is_said
     assert not any("not per layer" in note for note in ratios.notes)
+
+
+def test_an_event_without_a_value_in_a_part_of_the_time_has_no_ratio(tmp_path: Path) -> None:
+    """Of two CPUs, the first has its second value behind that time, the other one both."""
+    path = tmp_path / "intervals.txt"
+    lines = [
+        f"     {time} S0-D0-C{core} 1 {value} msec task-clock"
+        for time, core, value in (("0.050115689", 0, "50.60"), ("0.100882739", 0, "50.42"), ("0.100882739", 1, "50.42"))
+    ]
+    path.write_text("# started on Sat Nov 21 11:18:16 2026\n\n" + "\n".join(lines) + "\n")
+    ran = run("report", path, "--from", f"{path}=perf-stat", "--between", "20us..45us")
+    assert ran.returncode == 0, ran.stderr

@@ -77,7 +77,7 @@ def _time(table: SliceTable, number: int, event: Event) -> int:
     if event.kind is Kind.INTERVALS:
         tracks = [at for at in _tracks(table, number) if trace.tracks[at].name == event.name]
         times = [trace.counters.ts[trace.counters.track == track] for track in tracks]
-        spans = np.array([(np.min(values), np.max(values)) for values in times], np.int64)
+        spans = np.array([(np.min(ts), np.max(ts)) for ts in times if len(ts)], np.int64).reshape(-1, 2)
         return union(spans[:, 0], spans[:, 1]).length
     marks, rows = trace.sources[number].marks.counts, table.rows_of(number)
     rows = rows[table.of_categories(marks.categories if marks else (), rows)]
