@@ -13,7 +13,7 @@ from tests.benchmarks.alignment.recordings import load, truth, without_metadata
 from tests.benchmarks.alignment.simulate import Run, Shape, run
 from tests.benchmarks.alignment.trials import late_pair
 from tests.benchmarks.alignment.trials import recorded as on_unknown_clock
-from traceconv.align import Policy, align, comparison
+from traceconv.align import Policy, align, comparison, evidence
 from traceconv.align.constraints import Constraints, NameMap, parse_constraints
 from traceconv.align.duplicates import same_recording
 from traceconv.align.estimate import PairEstimate
@@ -108,6 +108,18 @@ def test_files_that_the_events_contradict_are_refused() -> None:
         align([right, wrong])
     assert caught.value.exit_code == 4
     assert "--offset" in caught.value.hint
+
+
+def test_no_offset_is_searched_if_events_confirm_the_stated_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    def searched(*args: object, **options: object) -> None:
+        raise AssertionError("offsets were searched")
+
+    monkeypatch.setattr(evidence, "align_sequences", searched)
+    framework, library = (load(file) for file in truth()["torch_convnet"].values())
+    assert [line.verdict for line in align([framework, library]).receipt] == ["ok", "ok"]
+    late = replace(library.slices, ts=library.slices.ts + 40_000_000)
+    with pytest.raises(AssertionError, match="were searched"):
+        align([framework, library.with_tables(slices=late)])
 
 
 def test_two_ranks_do_the_same_work_at_their_own_times() -> None:

@@ -18,7 +18,7 @@ from traceconv.align.constraints import NameMap
 from traceconv.align.domains import Key, Warnings
 from traceconv.align.duplicates import same_recording
 from traceconv.align.estimate import MOST_RIVALS, Method, PairEstimate, is_accepted, relined, stated_outer
-from traceconv.align.evidence import estimate_pair
+from traceconv.align.evidence import by_statement, estimate_pair
 from traceconv.align.inputs import (
     ClockInput,
     Inputs,
@@ -84,12 +84,22 @@ def contradiction(
         if _tell_no_more(a, b):
             return None, ()
     allowed = allowed_ns(known, a, b)
+    if is_stated and _confirmed(a, b, known, policy.names, allowed):
+        return None, ()
     estimate, fits_elsewhere = _searched(a, b, known, policy.names, earlier, allowed)
     if fits_elsewhere:
         return None, [(a.key, f"{_FIT_AT_SEVERAL.format(b.name)}: a clock is wrong, or they are of two runs")]
     if estimate is None or not is_accepted(estimate.estimate, same_run=policy.same_run):
         return None, ()
     return estimate if _contradicts(estimate, known, allowed) else None, ()
+
+
+def _confirmed(a: ClockInput, b: ClockInput, stated: ClockMap, names: NameMap, allowed: int) -> bool:
+    """Return whether the events match at the stated offset as those of one run do; other offsets are not tried."""
+    pair = by_statement(a, b, stated, names) if stated.bound_ns is not None else None
+    if pair is None or pair.estimate.verdict is not Verdict.OK:
+        return False
+    return not _contradicts(pair, stated, allowed)
 
 
 def _searched(

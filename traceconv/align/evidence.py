@@ -48,8 +48,9 @@ from traceconv.align.features import (
 from traceconv.align.geometry import Chain, Line, Region
 from traceconv.align.inputs import ClockInput
 from traceconv.align.launches import align_launches, launches_of
+from traceconv.align.matching import ThreadStretches
 from traceconv.align.sampling_gaps import align_interruptions
-from traceconv.align.sequences import align_sequences
+from traceconv.align.sequences import align_at, align_sequences
 from traceconv.model.clocks import DRIFT_UNIT, FREE_DRIFT, ClockMap, Provenance, Step, Verdict
 from traceconv.model.numbers import earlier_or_later
 from traceconv.model.source_info import MARK_NS, Layer
@@ -155,10 +156,14 @@ def by_equality(a: ClockInput, b: ClockInput, known: ClockMap | None) -> PairEst
 
 def by_launches(a: ClockInput, b: ClockInput, known: ClockMap | None) -> PairEstimate | None:
     """Return the estimate by launches in one trace of device work in the other one; either may be the host."""
-    if any(side.trace.sources[0].marks.launches is None for side in (a, b)):
+    if not _may_launch(a, b):
         return None
     found = in_both_orders(_by_launches, a, b, known)
     return min(found, key=lambda pair: pair.estimate.verdict.unusable, default=None)
+
+
+def _may_launch(a: ClockInput, b: ClockInput) -> bool:
+    return all(side.trace.sources[0].marks.launches is not None for side in (a, b))
 
 
 def _by_launches(host: ClockInput, device: ClockInput, known: ClockMap | None) -> list[PairEstimate]:
@@ -174,7 +179,19 @@ def _by_launches(host: ClockInput, device: ClockInput, known: ClockMap | None) -
 # -- slices of the same names: those of one trace lie inside those of the other one -----------------------------------
 
 
-def by_names(a: ClockInput, b: ClockInput, known: ClockMap | None, names: NameMap) -> PairEstimate | None:
+def by_statement(a: ClockInput, b: ClockInput, known: ClockMap, names: NameMap) -> PairEstimate | None:
+    """Return the estimate by calls inside operators at the offset that files state; None without such work in both.
+
+    Where it confirms the statement, no other offset need be searched; where it does not, that says nothing yet.
+    """
+    if stated_outer(a, b) is None or known.bends or same_recording(a.trace, b.trace) or _may_launch(a, b):
+        return None
+    return by_names(a, b, known, names, search=False)
+
+
+def by_names(
+    a: ClockInput, b: ClockInput, known: ClockMap | None, names: NameMap, *, search: bool = True
+) -> PairEstimate | None:
     """Return the estimate by the sequence of named slices; None without common names.
 
     The formats state which clock has the outer slices. If they do not, it is the one with the longer slices, and
@@ -191,14 +208,19 @@ def by_names(a: ClockInput, b: ClockInput, known: ClockMap | None, names: NameMa
         )
         return pair_estimate(a, b, insufficient(Method.SEQUENCE, reason), (0, 0), known)
     outer = stated or (a if _usual_length(views[0].events) >= _usual_length(views[1].events) else b)
+    estimator = partial(align_sequences, inside=stated is not None) if search else align_at
     if outer is a:
-        return _nested(a, b, views, known, inside=stated is not None)
+        return _nested(a, b, views, known, estimator)
     back = known.inverse() if known else None
-    return swapped(_nested(b, a, (views[1], views[0]), back, inside=stated is not None))
+    return swapped(_nested(b, a, (views[1], views[0]), back, estimator))
 
 
 def _nested(
-    a: ClockInput, b: ClockInput, views: tuple[SharedWork, SharedWork], known: ClockMap | None, *, inside: bool
+    a: ClockInput,
+    b: ClockInput,
+    views: tuple[SharedWork, SharedWork],
+    known: ClockMap | None,
+    estimator: Callable[[Events, Events, Prior, ThreadStretches | None], Estimate],
 ) -> PairEstimate:
     """Return the estimate for slices of b inside slices of a."""
     outer, inner = (view.events for view in views)
@@ -206,7 +228,7 @@ def _nested(
 
     def align(before: Known) -> Estimate:
         calls = nest and nest.scaled(before.rate)
-        return align_sequences(outer, inner.scaled(before.rate), before.prior, calls, inside=inside)
+        return estimator(outer, inner.scaled(before.rate), before.prior, calls)
 
     pair = _pair(a, b, (outer.zero_ns, inner.zero_ns), known, align)
     matched = pair.estimate.pairs

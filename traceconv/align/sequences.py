@@ -22,6 +22,7 @@ match closely, too, they must vary together.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
@@ -145,6 +146,13 @@ def align_sequences(
     return estimate if inside or estimate.verdict is not Verdict.OK else _seen_inside(a, b, estimate)
 
 
+def align_at(a: Events, b: Events, prior: Prior, nest: ThreadStretches | None) -> Estimate:
+    """Return the relation by the pairs in the middle of the known offsets, as `align_sequences`, without a search."""
+    line = Line((prior.low + prior.high) / 2, 0.0, 0.0)
+    line = replace(line, x0=float(np.mean(overlap(a, b, line))))
+    return _judged(a, b, _grown(a, b, line, float(b.start[-1]), prior), prior, _Rivalry(), nest)
+
+
 def _by_places(a: Events, b: Events, prior: Prior, nest: ThreadStretches | None, *, inside: bool) -> Estimate:
     """Return the best relation of the two, without a test for one run."""
     if len(a) < _LEAST_EVENTS or len(b) < _LEAST_EVENTS:
@@ -187,7 +195,8 @@ def _from_chunk(
     unbeaten = [rival for rival, by in zip(rivals, margins, strict=True) if by < LEAST_MARGIN]
     if inside and margin >= _LEAST_MARGIN_OF_IMPOSSIBLE:
         unbeaten = _possible(chunk, best, unbeaten)
-    rivalry = _Rivalry(best, rivals, unbeaten, margin, null, (offsets, heights))
+    spacing = min((abs(rival.line.offset - best.line.offset) for rival in unbeaten), default=np.inf)
+    rivalry = _Rivalry(rivals, len(unbeaten), spacing, margin, null, (offsets, heights))
     estimate = _judged(a, b, _grown(a, b, best.line, until, prior), prior, rivalry, nest)
     if estimate.verdict not in (Verdict.OK, Verdict.INSUFFICIENT):
         return estimate
@@ -306,14 +315,14 @@ def _change(earlier: Line, later: Line) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Rivalry:
-    """The best candidate and its rivals."""
+    """The rivals of the best candidate; `spacing` is the least distance of one that it does not beat, ns."""
 
-    best: Candidate
-    rivals: list[Candidate]
-    unbeaten: list[Candidate]
-    margin: float
-    null: float
-    landscape: tuple[F64, F64]
+    rivals: Sequence[Candidate] = ()
+    unbeaten: int = 0
+    spacing: float = np.inf
+    margin: float = np.inf
+    null: float = np.inf
+    landscape: tuple[F64, F64] | None = None
 
 
 def _possible(chunk: Chunk, best: Candidate, rivals: list[Candidate]) -> list[Candidate]:
@@ -478,11 +487,11 @@ def _verdict(
             f"{share:.0%} of the events match in order, but no constant drift puts them inside each other ({apart} "
             f"apart): {OTHER_RUN}"
         )
-    rivals, unbeaten = rivalry.rivals, rivalry.unbeaten
-    if unbeaten:
-        spacing = min(abs(rival.line.offset - rivalry.best.line.offset) for rival in unbeaten)
+    rivals = rivalry.rivals
+    if rivalry.unbeaten:
         return Verdict.AMBIGUOUS, (
-            f"the traces fit nearly as well at {counted(len(unbeaten), 'offset')} {format_short(spacing)} away or more"
+            f"the traces fit nearly as well at {counted(rivalry.unbeaten, 'offset')} "
+            f"{format_short(rivalry.spacing)} away or more"
         )
     if not rivals and rivalry.null < _LEAST_NULL_MARGIN:
         return Verdict.AMBIGUOUS, "the best offset hardly fits better than random ones"
