@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 import traceconv
-from tests.commands import run
 from tests.golden import ROOT
 from traceconv.align import Constraints, Policy
 from traceconv.answers import Questions, Section
@@ -36,8 +35,9 @@ HARDWARE = """# started on Sun Sep  9 01:46:40 2001
 """
 
 
-def _ratios(path: Path) -> Section:
-    _, section = traceconv.report([path], Questions(["run_ratios"]))
+def _ratios(path: Path, between: str = "") -> Section:
+    inputs = [traceconv.Input(path, "perf-stat")]
+    *_, section = traceconv.report(inputs, Questions(["run_ratios"], between=between))
     assert section.name == "run_ratios"
     return section
 
@@ -130,13 +130,34 @@ def test_layers_shorter_than_an_interval_are_told(tmp_path: Path, dur_us: int, i
     assert not any("not per layer" in note for note in ratios.notes)
 
 
-def test_an_event_without_a_value_in_a_part_of_the_time_has_no_ratio(tmp_path: Path) -> None:
-    """Of two CPUs, the first has its second value behind that time, the other one both."""
+def _of_intervals(tmp_path: Path, lines: list[str], between: str = "") -> Section:
     path = tmp_path / "intervals.txt"
+    path.write_text("# started on Sat Nov 21 11:18:16 2026\n\n" + "\n".join(lines) + "\n")
+    return _ratios(path, between)
+
+
+def test_a_cpu_without_a_value_in_a_part_of_the_time_does_not_count(tmp_path: Path) -> None:
+    """The first value of the second CPU is behind that time."""
     lines = [
         f"     {time} S0-D0-C{core} 1 {value} msec task-clock"
         for time, core, value in (("0.050115689", 0, "50.60"), ("0.100882739", 0, "50.42"), ("0.100882739", 1, "50.42"))
     ]
-    path.write_text("# started on Sat Nov 21 11:18:16 2026\n\n" + "\n".join(lines) + "\n")
-    ran = run("report", path, "--from", f"{path}=perf-stat", "--between", "20us..45us")
-    assert ran.returncode == 0, ran.stderr
+    values = _values(_of_intervals(tmp_path, lines, "20us..45us"))
+    assert values == {("CPUs used", "task-clock / time"): pytest.approx(50.60 / 50.115689, abs=1e-4)}
+
+
+@pytest.mark.parametrize(("unit", "used"), [("msec", 2), ("m{}", None)])
+def test_a_ratio_of_time_needs_its_unit(unit: str, used: float | None, tmp_path: Path) -> None:
+    lines = [
+        f"     {time} {value} {what}"
+        for time in ("0.050000000", "0.100000000")
+        for value, what in (
+            ("100.00", f"{unit} task-clock"),
+            ("150000000", "     cycles"),
+            ("300000000", "     instructions"),
+        )
+    ]
+    values = _values(_of_intervals(tmp_path, lines))
+    assert values.get(("CPUs used", "task-clock / time")) == used
+    assert values.get(("GHz", "cycles / task-clock")) == (used and 1.5)
+    assert values["instructions per cycle", "instructions / cycles"] == 2

@@ -93,14 +93,15 @@ def _ratios(events: Mapping[str, Event], times: Mapping[str, int]) -> Iterator[_
     """Yield the ratios of the events of one input whose divisor is not 0, given the time of each, ns."""
     totals = {name: float(np.sum(event.values)) for name, event in events.items()}
     parts = {name: parts_of(name) for name in events}
-    cpu = next((name for name in _CLOCKS if name in events and events[name].unit == "ns"), "")
+    of_unknown_unit = {name for name, (event, _) in parts.items() if event in _CLOCKS and events[name].unit != "ns"}
+    cpu = next((name for name in _CLOCKS if name in events.keys() - of_unknown_unit), "")
     for name, (event, how) in parts.items():
         amount, time, plain = totals[name], times[name], not events[name].unit
         others = {other: full for full, (other, part) in parts.items() if part == how}
-        if event in _CLOCKS and not plain and time:
+        if event in _CLOCKS and name not in of_unknown_unit and time:
             yield _Ratio(_CPUS, f"{name} / time", amount, time)
         for below, ratio, scale in _pairs(event, others):
-            if totals[below] and _as_often(events[name], events[below]):
+            if totals[below] and below not in of_unknown_unit and _as_often(events[name], events[below]):
                 yield _Ratio(ratio, f"{name} / {below}", amount, totals[below], scale)
         if plain and time:
             yield _Ratio(_PER_SECOND, f"{name} / time", amount, time, _SECOND_NS)
