@@ -260,12 +260,16 @@ def set_back(seed: int) -> PlacedRank:
     return placed(Recorded(ranks, (one, replace(other, set_at=at, set_by=by, back_at=back))), rng)
 
 
-def set_clock(seed: int) -> PlacedRank:
-    """Place two ranks of one job, of which the clock of one is set by 20 µs to 50 ms between two collectives."""
-    rng = np.random.default_rng([3, seed])
+def set_clock(seed: int, *, beside_end: bool = False) -> PlacedRank:
+    """Place two ranks of one job, of which the clock of one is set by 20 µs to 50 ms between two collectives.
+
+    With `beside_end` it is set by up to 5 ms, and no more than 6 collectives come before or after that.
+    """
+    rng = np.random.default_rng([12 if beside_end else 3, seed])
     ranks, (one, other) = script(rng).job(rng), _clocks(rng)
-    by = float(np.exp(rng.uniform(np.log(20), np.log(50_000)))) * US * rng.choice((-1, 1))
-    after = int(rng.integers(len(ranks[1].leaves) - 1))
+    by = float(np.exp(rng.uniform(np.log(20), np.log(5_000 if beside_end else 50_000)))) * US * rng.choice((-1, 1))
+    last = len(ranks[1].leaves) - 2
+    after = int(rng.choice((*range(6), *range(last - 5, last + 1))) if beside_end else rng.integers(last + 1))
     at = float(rng.uniform(ranks[1].leaves[after], ranks[1].enters[after + 1]))
     return placed(Recorded(ranks, (one, replace(other, set_at=at, set_by=by))), rng)
 
@@ -346,6 +350,7 @@ TRIALS: dict[str, Callable[[int], PlacedRank]] = {
     "same input": same_input,
     "set back": set_back,
     "set clock": set_clock,
+    "beside an end": lambda seed: set_clock(seed, beside_end=True),
     "small step": small_step,
     "steep": steep,
     "skewed": skewed,

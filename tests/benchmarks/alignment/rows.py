@@ -43,6 +43,14 @@ RECORDED = {
     "activity-coverage",
     "recordings",
 }
+#: The regimes in which the clocks of hosts are not even, with their trials.
+_NEVER_OUTSIDE = {
+    "set-clocks": ("the clock of a host set in mid-run, simulated", "set clock"),
+    "set-back-clocks": ("the clock of a host set and set back, simulated", "set back"),
+    "set-beside-an-end": ("a host's clock set beside the first or last collectives, simulated", "beside an end"),
+    "small-set-clocks": ("a host's clock set by 0.2 to 1.5 of its bound, ends scattered, simulated", "small step"),
+    "steep": ("hosts that drift by 110 to 600 ppm, simulated", "steep"),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,10 +115,7 @@ def all_rows(
         "replayed": partial(replayed, few),
         "unrelated-samples": partial(unrelated_samples, few),
         "two-jobs": partial(two_jobs, few),
-        "set-clocks": partial(set_clocks, few),
-        "set-back-clocks": partial(set_back_clocks, few),
-        "small-set-clocks": partial(small_set_clocks, few),
-        "steep": partial(steep, few),
+        **{name: partial(_never_outside, name, few) for name in _NEVER_OUTSIDE},
         "skewed": partial(skewed, few),
         "ahead": partial(ahead, few),
         "offsets": partial(offsets, few),
@@ -503,30 +508,9 @@ def two_jobs(count: int) -> Row:
     return Row("ranks of two jobs of one script, simulated", "refused, all", text, good)
 
 
-def set_clocks(count: int) -> Row:
-    """The wall clock of a host is set in mid-run, by 20 µs to 50 ms."""
-    return _never_outside("the clock of a host set in mid-run, simulated", "set clock", count)
-
-
-def set_back_clocks(count: int) -> Row:
-    """The wall clock of a host is set in mid-run, by 20 µs to 50 ms, and set back before the end."""
-    return _never_outside("the clock of a host set and set back, simulated", "set back", count)
-
-
-def small_set_clocks(count: int) -> Row:
-    """The wall clock of a host is set by about as much as its bound, and the ends of collectives do not show it."""
-    return _never_outside(
-        "a host's clock set by 0.2 to 1.5 of its bound, ends scattered, simulated", "small step", count
-    )
-
-
-def steep(count: int) -> Row:
-    """The wall clocks of hosts drift by more than clocks do."""
-    return _never_outside("hosts that drift by 110 to 600 ppm, simulated", "steep", count)
-
-
-def _never_outside(regime: str, trial: str, count: int) -> Row:
+def _never_outside(name: str, count: int) -> Row:
     """A regime in which a host is refused, or its bound contains the truth."""
+    regime, trial = _NEVER_OUTSIDE[name]
     found, right, wrong = _hosts(trial, count)
     text = f"{wrong} of {right + wrong} placed outside of their bounds; {sum(one.refused for one in found)} refused"
     return Row(regime, "refused, or the truth within the bounds", text, not wrong)
