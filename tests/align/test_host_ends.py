@@ -120,10 +120,13 @@ def test_scattered_ends_that_hardly_vary_together_show_no_job(vary: float, shown
     assert ends_of_two(*ends(1500, vary=vary, noise=500.0)).shown is shown
 
 
-@pytest.mark.parametrize(("wander_us", "shown"), [(2, Ends.OF_ONE_JOB), (15, Ends.UNEVEN)])
-def test_close_ends_that_wander_are_uneven(wander_us: float, shown: Ends) -> None:
-    """As those of two jobs on one schedule do."""
-    entered, left, kinds = ends(vary=0.0, noise=1.0)
+@pytest.mark.parametrize(
+    ("noise", "wander_us", "shown"),
+    [(1, 5, Ends.OF_ONE_JOB), (1, 8, Ends.UNEVEN), (5, 9, Ends.OF_ONE_JOB), (5, 13, Ends.UNEVEN)],
+)
+def test_close_ends_that_wander_are_uneven(noise: float, wander_us: float, shown: Ends) -> None:
+    """As those of two jobs on one schedule do: by more than clocks, or by more than from one end to the next."""
+    entered, left, kinds = ends(vary=0.0, noise=noise)
     slow = (wander_us * US * np.sin(np.arange(120) / 12)).astype(np.int64)
     entered[1], left[1] = entered[1] + slow, left[1] + slow
     assert ends_of_two(entered, left, kinds).shown is shown

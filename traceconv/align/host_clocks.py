@@ -351,14 +351,18 @@ def map_of_host(
 #: Ends this close to the line are together, ns: the error of the profilers.
 _CLOSE_NS = 20_000.0
 #: Close ends show one job only if they do not wander by more than this besides, ns. Clocks may be uneven by
-#: `_CLOSE_NS`, since profilers convert the times of devices by several lines.
+#: `_CLOSE_NS`, since profilers convert the times of devices by several lines. Of 1,000 simulated pairs of two jobs on
+#: one schedule, 33 pass for one (also at half of this; at three times 57, at `_CLOSE_NS` 70); of 400 pairs of one job
+#: with such lines, 390 do (390, 398, 400).
 _STEADY_NS = 5_000.0
 #: The least rank correlation of the times between ends, and by how many standard deviations it must exceed 0.
 _LEAST_SHARED, _LEAST_SIGMAS = 0.3, 4.0
 #: Scattered ends of one job scatter by at most this part of how differently its ranks wait (recorded with gloo: 0.04 to
 #: 0.37; simulated jobs of two ranks each that get the same input: 1 and more).
 _MOST_SCATTERED = 0.5
-#: A remainder whose steps from one end to the next are this part of those of independent ends changes slowly.
+#: A remainder whose steps from one end to the next are this part of those of independent ends changes slowly. Of the
+#: same 1,000 pairs, 64 pass at half of this, 8 at 0.75, 2 at 1.5, and 65 without it; of the same 400, 398, 330, 266 and
+#: 398. Of 1,000 clocks that are set and set back, 1 is placed outside of its bound only without it.
 _SLOW = 0.5
 #: The fewest ends from which scattered ends show that there are two jobs: random times between fewer may be correlated.
 _ENOUGH = 26
