@@ -25,7 +25,7 @@ from traceconv.io.spill import Memory
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import BOOTTIME, REALTIME, ClockDomain, Run, Zero
 from traceconv.model.drawable import AtZero, BulkOfTimes, UnsureSlices
-from traceconv.model.marks import ANY_TOOL_MARKS, GPU_LAUNCHES, FormatMarks
+from traceconv.model.marks import ANY_TOOL_MARKS, GPU_LAUNCHES, NO_MARKS, FormatMarks
 from traceconv.model.source_info import SourceInfo
 from traceconv.model.trace import StackId, Trace
 
@@ -296,6 +296,57 @@ def test_a_start_at_zero_without_an_end(ph: str, first: float, left_out: int, tm
     trace = traceconv.read(path)
     assert (len(trace.slices.ts), codes(trace).get("time.never_set", 0)) == (31 - left_out, left_out)
     assert found(path).get("check.never_set", 0) == left_out
+
+
+@pytest.mark.parametrize("at", [3, 10, 19])
+@pytest.mark.parametrize(("category", "first"), [("kernel", 5e11), ("kernel", 0), ("cuda_runtime", 0)])
+def test_a_start_that_was_never_set_wherever_its_slice_ends(
+    category: str, first: float, at: int, tmp_path: Path
+) -> None:
+    """In a trace since boot, and in one of Kineto with the 0 of the device before its own."""
+    begin = 0 if first else -2452e6
+    events = [event("aten::mm", first + number * 1000, 500, cat="cpu_op") for number in range(20)]
+    events += [event("gemm", first + number * 1000 + 100, 300, cat="kernel", tid=7) for number in range(20)]
+    events.append(event("lost", begin, first - begin + at * 1000 + 50, cat=category, tid=8))
+    path = (write if first else write_kineto)(tmp_path, events)
+    assert codes(traceconv.read(path))["time.never_set"] == 1
+    assert found(path)["check.never_set"] == 1
+
+
+@pytest.mark.parametrize("dur", [0, 2457e6])
+def test_kernels_never_set_in_a_long_recording(dur: float, tmp_path: Path) -> None:
+    events = [event("gemm", number * 1e6, 300, cat="kernel") for number in range(2400)]
+    path = write_kineto(tmp_path, [*events, event("lost", -2452e6, dur, cat="kernel", tid=7)])
+    assert codes(traceconv.read(path))["time.never_set"] == 1
+    assert device_of(path)["window_ns"] == 2399 * S + 300_000
+    assert found(path) == {"check.never_set": 1}
+
+
+@pytest.mark.parametrize("category", ["xpu_runtime", "mtia_runtime", "privateuse1_driver"])
+def test_calls_of_kineto_for_any_device(category: str, tmp_path: Path) -> None:
+    events = [event("op", number * 1000, 5, cat="cpu_op") for number in range(20)]
+    path = write_kineto(tmp_path, [*events, event("lost", -2452e6, 0, cat=category)])
+    assert codes(traceconv.read(path)) == {"time.never_set": 1}
+
+
+def test_a_runtime_call_of_nsight_whose_start_was_never_set(tmp_path: Path) -> None:
+    """Calls that end among the others, with the recording begun before them; what the system does at 0 is kept."""
+    path, string = tmp_path / "trace.sqlite", make_nsight.Strings()
+    calls = [make_nsight.call(string, "cudaLaunchKernel", make_nsight.MAIN0, 3 * S + at * MS, 5000) for at in range(30)]
+    lost = make_nsight.call(string, "cudaLaunchKernel", make_nsight.MAIN0, 0, 3 * S + 15 * MS)
+    system = make_nsight.call(string, "poll", make_nsight.MAIN0, 0, 3 * S + 15 * MS)
+    tables = {"CUPTI_ACTIVITY_KIND_RUNTIME": [*calls, lost], "OSRT_API": [system], "StringIds": string.rows()}
+    make_nsight.build(path, tables, enums={})
+    trace = traceconv.read(path)
+    assert codes(trace)["time.never_set"] == 1
+    assert Counter(names(trace)) == {"cudaLaunchKernel": 30, "poll": 1}
+
+
+def test_a_kernel_of_rocprof_before_the_zero_of_its_clock(tmp_path: Path) -> None:
+    path = tmp_path / "trace.csv"
+    path.write_text("Index,KernelName,gpu-id,queue-id,BeginNs,EndNs\n0,a,1,0,5000,6000\n1,b,1,0,-1,-1\n")
+    trace = traceconv.read(path)
+    assert (names(trace), len(trace.instants.ts), codes(trace)) == (["a"], 0, {"time.never_set": 1})
 
 
 @pytest.mark.parametrize(("reading", "left_out"), [(5_000, 1), (0, 0)])
@@ -611,6 +662,13 @@ GPU_TOOL = FormatMarks(GPU_LAUNCHES, unmeasured=".*", zero_before_work=True)
 ANY_TOOL = FormatMarks(any_tool=True)
 
 
+def at_zero(first: int, last: int, marks: FormatMarks = NO_MARKS, **more: Any) -> AtZero:
+    """What makes 0 no time beside events from the first to the last of these times; none if they are not in order."""
+    times, is_any = BulkOfTimes(), [first] if first <= last else []
+    times.add(np.array(is_any, np.int64), np.array([last] * len(is_any), np.int64))
+    return AtZero(times, marks, **more)
+
+
 def slices(*dur: int, category: str = "") -> UnsureSlices:
     """Slices at 0 with these durations."""
     return UnsureSlices(np.zeros(len(dur), np.int64), np.array(dur, np.int64), np.zeros(len(dur), np.int64), [category])
@@ -619,20 +677,21 @@ def slices(*dur: int, category: str = "") -> UnsureSlices:
 @pytest.mark.parametrize(
     ("shown", "dur", "is_no_time"),
     [
-        (AtZero(17 * 10**17, 17 * 10**17 + S), [5], True),
-        (AtZero(100 * S, 101 * S, KINETO_MARKS), [0], True),
-        (AtZero(100 * S, 101 * S), [0], False),
-        (AtZero(100 * S, 101 * S, KINETO_MARKS), [0, 5], False),
-        (AtZero(100 * S, 101 * S, KINETO_MARKS), [0, 100 * S + 5], False),
-        (AtZero(100 * S, 101 * S, KINETO_MARKS), [], True),
-        (AtZero(100 * S, 111 * S, KINETO_MARKS), [0], False),
-        (AtZero(59 * S, 60 * S, KINETO_MARKS), [0], False),
-        (AtZero(100 * S, 1000 * S, zero=Zero.BOOT), [5], True),
-        (AtZero(100 * S, 1000 * S, ANY_TOOL, Zero.BOOT), [0], False),
-        (AtZero(100 * S, 1000 * S, ANY_TOOL, Zero.BOOT, since_boot=True), [0], True),
-        (AtZero(59 * S, 60 * S, zero=Zero.BOOT), [0], False),
-        (AtZero(-5, 100 * S, KINETO_MARKS), [0], False),
-        (AtZero(2**63 - 1, 0, KINETO_MARKS, Zero.BOOT), [0], False),
+        (at_zero(17 * 10**17, 17 * 10**17 + S), [5], True),
+        (at_zero(100 * S, 101 * S, KINETO_MARKS), [0], True),
+        (at_zero(100 * S, 101 * S), [0], False),
+        (at_zero(100 * S, 101 * S, KINETO_MARKS), [0, 5], False),
+        (at_zero(100 * S, 101 * S, KINETO_MARKS), [0, 100 * S + 5], False),
+        (at_zero(100 * S, 101 * S, KINETO_MARKS), [], True),
+        (at_zero(100 * S, 200 * S, KINETO_MARKS), [0], True),
+        (at_zero(100 * S, 201 * S, KINETO_MARKS), [0], False),
+        (at_zero(59 * S, 60 * S, KINETO_MARKS), [0], False),
+        (at_zero(100 * S, 1000 * S, zero=Zero.BOOT), [5], True),
+        (at_zero(100 * S, 1000 * S, ANY_TOOL, zero=Zero.BOOT), [0], False),
+        (at_zero(100 * S, 1000 * S, ANY_TOOL, zero=Zero.BOOT, since_boot=True), [0], True),
+        (at_zero(59 * S, 60 * S, zero=Zero.BOOT), [0], False),
+        (at_zero(-5, 100 * S, KINETO_MARKS), [0], False),
+        (at_zero(2**63 - 1, 0, KINETO_MARKS, zero=Zero.BOOT), [0], False),
     ],
 )
 def test_what_makes_zero_no_time(shown: AtZero, dur: list[int], is_no_time: bool) -> None:
@@ -642,27 +701,29 @@ def test_what_makes_zero_no_time(shown: AtZero, dur: list[int], is_no_time: bool
 @pytest.mark.parametrize(
     ("shown", "some", "count"),
     [
-        (AtZero(100 * S, 101 * S), slices(0, 5, 100 * S, 100 * S + 1, 101 * S - 1, 101 * S, 200 * S), 0),
-        (AtZero(100 * S, 101 * S, KINETO_MARKS), slices(5, 100 * S, 100 * S + 1, 101 * S, category="kernel"), 4),
-        (AtZero(59 * S, 60 * S, KINETO_MARKS), slices(5, 59 * S + 1, category="kernel"), 0),
-        (AtZero(10, 20, CUPTI), slices(0, 5, category="cuda_runtime"), 0),
+        (at_zero(100 * S, 101 * S), slices(0, 5, 100 * S, 100 * S + 1, 101 * S - 1, 101 * S, 200 * S), 0),
+        (at_zero(100 * S, 101 * S, KINETO_MARKS), slices(5, 100 * S, 100 * S + 1, 101 * S, category="kernel"), 4),
+        (at_zero(59 * S, 60 * S, KINETO_MARKS), slices(5, 59 * S + 1, category="kernel"), 0),
+        (at_zero(10, 20, CUPTI), slices(0, 5, category="cuda_runtime"), 0),
         (
-            AtZero(100 * S, 101 * S, CUPTI),
+            at_zero(100 * S, 101 * S, CUPTI),
             slices(0, 5, category="cuda_runtime"),
             1,
         ),
-        (AtZero(5400 * S, 5401 * S), slices(0, 5, 5400 * S, 5400 * S + 1, 5401 * S - 1, 5401 * S, 9000 * S), 2),
-        (AtZero(100 * S, 111 * S), slices(105 * S), 0),
-        (AtZero(100 * S, 101 * S, ANY_TOOL_MARKS), slices(0, 5, category="kernel"), 1),
-        (AtZero(100 * S, 101 * S, ANY_TOOL_MARKS), slices(0, 5, category="begin"), 0),
-        (AtZero(10, 20, ANY_TOOL_MARKS), slices(0, 5, category="kernel"), 0),
-        (AtZero(59 * S, 60 * S), slices(59 * S + 1), 0),
-        (AtZero(10, 20), slices(17 * 10**17), 1),
-        (AtZero(10, 20, KINETO_MARKS), slices(0, 5, 15, category="kernel"), 1),
-        (AtZero(10, 20, KINETO_MARKS), slices(0, category="cpu_op"), 0),
-        (AtZero(10, 20, GPU_TOOL), slices(0, 5, 15, category="kernel"), 3),
-        (AtZero(10, 20, GPU_TOOL), slices(0, 5, 15, category="nvtx"), 1),
-        (AtZero(10, 20, CUPTI), slices(0, 5, category="kernel"), 1),
+        (at_zero(5400 * S, 5401 * S), slices(0, 5, 5400 * S, 5400 * S + 1, 5401 * S - 1, 5401 * S, 9000 * S), 2),
+        (at_zero(100 * S, 111 * S), slices(105 * S), 0),
+        (at_zero(100 * S, 101 * S, ANY_TOOL_MARKS), slices(0, 5, category="kernel"), 1),
+        (at_zero(100 * S, 101 * S, ANY_TOOL_MARKS), slices(0, 5, category="Kernel"), 1),
+        (at_zero(100 * S, 101 * S, ANY_TOOL_MARKS), slices(0, 5, category="begin"), 0),
+        (at_zero(10, 20, ANY_TOOL_MARKS), slices(0, 5, category="kernel"), 0),
+        (at_zero(59 * S, 60 * S), slices(59 * S + 1), 0),
+        (at_zero(10, 20), slices(17 * 10**17), 1),
+        (at_zero(10, 20, KINETO_MARKS), slices(0, 5, 15, category="kernel"), 1),
+        (at_zero(10, 20, KINETO_MARKS), slices(0, category="cpu_op"), 0),
+        (at_zero(10, 20, GPU_TOOL), slices(0, 5, 15, category="kernel"), 3),
+        (at_zero(10, 20, GPU_TOOL), slices(0, 5, 15, category="cuda_runtime"), 2),
+        (at_zero(10, 20, GPU_TOOL), slices(0, 5, 15, category="nvtx"), 1),
+        (at_zero(10, 20, CUPTI), slices(0, 5, category="kernel"), 1),
     ],
 )
 def test_which_slices_have_no_time(shown: AtZero, some: UnsureSlices, count: int) -> None:
@@ -691,6 +752,15 @@ def test_the_bulk_of_times(count: int, first: int, last: int) -> None:
     for some in np.array_split(times, 7):
         bulk.add(some, some + 5)
     assert (bulk.first, bulk.last) == (first, last)
+
+
+@pytest.mark.parametrize(
+    ("first", "last", "near"), [(95, 137, (95, 137)), (0, 3600, (100, 129)), (-500, 170, (100, 170))]
+)
+def test_which_times_are_near_the_bulk(first: int, last: int, near: tuple[int, int]) -> None:
+    bulk, times = BulkOfTimes(), np.array([first, *range(100, 130), last]) * S
+    bulk.add(times, times)
+    assert bulk.near == tuple(time * S for time in near)
 
 
 def test_clocks_of_one_input_are_judged_apart() -> None:

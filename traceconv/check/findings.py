@@ -169,13 +169,12 @@ class Zeros:
         if is_output or not (self._points or self._slices[0]):
             return []
         ts, end, position, category = (np.array(column, np.int64) for column in self._slices)
-        at_zero = AtZero(0, 0)
+        at_zero = AtZero(self._bulk)
         evidence(at_zero)
         kept = at_zero.may_be_left(ts, end - ts)
         self._flush()
         self._bulk.add(ts[~kept], end[~kept])
-        at_zero.first, at_zero.last, at_zero.earliest = self._bulk.first, self._bulk.last, self._bulk.earliest
-        end[(ts == 0) & (end == _UNENDED)] = at_zero.last
+        end[(ts == 0) & (end == _UNENDED)] = self._bulk.near[1]
         slices = UnsureSlices(ts[kept], (end - ts)[kept], category[kept], list(self._categories))
         found: list[int] = position[kept][at_zero.never_set(slices)].tolist()
         if at_zero.is_no_time(slices):

@@ -128,8 +128,6 @@ _ARGS = {
     "pid": "process_id",
 }
 
-#: The start and end of kernels in files in which no time was set.
-_NO_TIMES = -1, -1
 #: The columns of the rows of counters: texts are numbers, args are places among those of the tables.
 _COUNTED = {
     **dict.fromkeys(("dispatch", "start", "end", "at", "args_at", "value_at"), np.int64),
@@ -413,7 +411,7 @@ class Table:
     def _record(self, row: dict[str, str], number: int) -> None:
         times, is_kernel = _times(row), "kernel_name" in row and not row.get("function")
         if is_kernel and not self._has_times:
-            times = _NO_TIMES
+            times = 0, 0
         if times is None:
             raise ValueError("no times")
         if is_kernel:
@@ -478,7 +476,7 @@ class Table:
         """Draw a slice on its queue, or a row of a table if the file has no times."""
         out = self._out
         out.balance.written += 1
-        if kernel.times == _NO_TIMES:
+        if not self._has_times:
             if self._untimed == NO_TRACK:
                 self._untimed = out.tracks.totals("ROCm kernels")
             args = join_args({"agent": kernel.agent, "queue": kernel.queue}, kernel.args)

@@ -7,21 +7,23 @@ CUPTI states that a start and an end of 0 mean that no time could be collected (
 this 0 as if it were measured. Such an event would begin the timeline in 1970, count in every table, and seem to show
 how far clocks differ.
 
-In most traces 0 is a time as any other, so it takes evidence. Part of it is where the bulk of the times of the clock
-lies (`BulkOfTimes`), since single events may be astray:
+In most traces 0 is a time as any other, so it takes evidence. Part of it is whether the bulk of the times of the clock
+is far from 0 (`BulkOfTimes`), since single events may be astray:
 
 - the format declares what its writer leaves (`FormatMarks.unmeasured`): then device work without a length at 0, and
   where the bulk is far from 0, device work of any length at 0, all else without a length there, and slices that begin
-  there and end in the bulk. Where 0 is before all device work, what is declared has no time at 0, wherever the bulk is.
+  there and end among the other events near the bulk. Where 0 is before all device work
+  (`FormatMarks.zero_before_work`), the same holds at 0 and before it, wherever the bulk is, but of slices with a length
+  only for work and the calls that launch it: a host may begin something else there.
   A writer that converts times from the clock of a device to its own may have put this 0 anywhere before 0. So a start
-  from which the bulk is far counts as one at 0 if the slice has no length, or one that may lead to the bulk, and an end
-  from which the bulk is far counts as one at 0;
+  from which the bulk is far counts as one at 0 if the slice has no length, or one of a minute or more, and an end from
+  which the bulk is far counts as one at 0;
 - the bulk counts from 1970, or the format or readings of clocks in the file state that it counts from 1970 or from
   boot: then every event at 0;
 - the format writes early times as 0 (`FormatMarks.early_at_zero`), no slice with a length is at 0, and the bulk is far
   away: then every event at 0, too;
 - in a format of any tool, device work without a length is at 0, and the bulk is far away: then this work;
-- the length of a slice from 0 counts from 1970: then this slice. One that ends in a bulk far from 0 may be a long
+- the length of a slice from 0 counts from 1970: then this slice. One that ends among events far from 0 may be a long
   startup, so where the format declares nothing of it, all other times must look as if they counted from boot.
 
 A slice whose end only was never set is drawn with the length 0, and no duration of it counts.
@@ -208,9 +210,8 @@ NEVER_SET = absent(
     "the time of an event was never set, since its writer could not measure it: it is not on the timeline",
 )
 
-#: A time is far from others if it is so long before them, ns, and so many times their span.
+#: A time is far from others if it is so long before or after them, ns, and as long as their span.
 FAR_NS = 60 * 10**9
-_FAR_SPANS = 10
 #: Times look as if they counted from boot if they begin later than this, ns, and later than so many times their span.
 _BOOT_LIKE_NS = 3600 * 10**9
 _BOOT_LIKE_SPANS = 1000
@@ -266,6 +267,24 @@ class BulkOfTimes:
         return int(self._latest[self._strays]) if self._count else 0
 
     @property
+    def far_before(self) -> int:
+        """The latest time from which the bulk is far, ns."""
+        return max(self.first - self._reach, -_LATEST) if self._count else -_LATEST
+
+    @property
+    def near(self) -> tuple[int, int]:
+        """The first start and the last end, ns, of all times that are not far from the bulk."""
+        if not self._count:
+            return _LATEST, 0
+        starts = self._earliest[self._earliest > self.far_before]
+        ends = self._latest[self._latest < min(self.last + self._reach, _LATEST)]
+        return int(starts[0]), int(ends[0])
+
+    @property
+    def _reach(self) -> int:
+        return max(FAR_NS, self.last - self.first)
+
+    @property
     def _strays(self) -> int:
         return min(_STRAYS, self._count // 3)
 
@@ -289,19 +308,16 @@ class AtZero(Struct):
     """What makes 0 no time of a clock.
 
     Attributes:
-        first, last: where the bulk of the times begins and ends, ns.
+        times: the other times of the clock.
         marks: what the writer of the format does.
         zero: the zero of the clock, as the format states it.
         since_boot: whether readings in the file show that the clock counts from boot.
-        earliest: where the times begin with those that are astray, ns.
     """
 
-    first: int
-    last: int
+    times: BulkOfTimes
     marks: FormatMarks = NO_MARKS
     zero: Zero = Zero.UNKNOWN
     since_boot: bool = False
-    earliest: int = _LATEST
 
     def may_be_left(self, ts: I64, dur: I64) -> Mask:
         """Return which slices may be without a time, by their starts and durations: they are no evidence."""
@@ -312,10 +328,11 @@ class AtZero(Struct):
 
     def is_no_time(self, slices: UnsureSlices) -> bool:
         """Return whether no event is at 0, given the slices there."""
+        first, last = self.times.first, self.times.last
         long_before = self.since_boot or (self.zero in _LONG_BEFORE and not self.marks.any_tool)
-        if looks_like_unix_time(self.first) or (long_before and FAR_NS <= self.first <= self.last):
+        if looks_like_unix_time(first) or (long_before and FAR_NS <= first <= last):
             return True
-        if not self.marks.early_at_zero or self._latest_far < 0:
+        if not self.marks.early_at_zero or self.times.far_before < 0:
             return False
         is_unset = (slices.dur == 0) | self._is_left(slices)
         return bool(np.all(is_unset[slices.ts == 0]))
@@ -328,16 +345,19 @@ class AtZero(Struct):
     def _is_left(self, slices: UnsureSlices) -> Mask:
         """Return which slices are themselves what a writer leaves without a time."""
         ts, end, marks = slices.ts, slices.ts + slices.dur, self.marks
-        at_zero, is_empty, is_far = ts == 0, end == ts, ts <= self._latest_far
-        ends_in_bulk = is_far & (end > self.first) & (end < self.last)
+        at_zero, is_empty, is_far = ts == 0, end == ts, ts <= self.times.far_before
+        first, last = self.times.near
+        ends_among_others = (end > first) & (end < last)
         left: Mask = at_zero & (end >= UNIX_TIMES[0]) & (end < UNIX_TIMES[1])
-        left |= at_zero & ends_in_bulk & self._is_like_boot
+        left |= at_zero & ends_among_others & self._is_like_boot
         launches = marks.launches
         is_work = slices.of_category(launches.work.__contains__) if launches else np.array(not marks.any_tool)
         if marks.unmeasured:
-            is_far |= at_zero & marks.zero_before_work
-            is_unset = is_far & (is_empty | ends_in_bulk) | is_work & (is_far | at_zero & is_empty)
-            left |= is_unset & self._is_declared(slices)
+            is_call = slices.of_category(launches.calls.__contains__) if launches else np.array(False)
+            is_before = (ts <= 0) & marks.zero_before_work
+            is_none = is_far | is_before
+            is_unset = is_none & (is_empty | is_work) | (is_far | is_before & is_call) & ends_among_others
+            left |= (is_unset | at_zero & is_empty & is_work) & self._is_declared(slices)
         elif marks.any_tool:
             left |= is_work & at_zero & is_far & is_empty
         return left
@@ -347,23 +367,16 @@ class AtZero(Struct):
         end = slices.ts + slices.dur
         is_none: Mask = (end == 0) | (-slices.dur >= UNIX_TIMES[0]) & (-slices.dur < UNIX_TIMES[1])
         if self.marks.unmeasured:
-            is_none |= (end <= self._latest_far) & self._is_declared(slices)
+            is_none |= (end <= self.times.far_before) & self._is_declared(slices)
         return is_none
 
     def _is_declared(self, slices: UnsureSlices) -> Mask:
         return slices.of_category(re.compile(self.marks.unmeasured).fullmatch)
 
     @property
-    def _latest_far(self) -> int:
-        """The latest time (ns) from which the bulk is far."""
-        if self.first > self.last:  # there is none
-            return -_LATEST
-        return max(self.first - max(FAR_NS, _FAR_SPANS * (self.last - self.first)), -_LATEST)
-
-    @property
     def _is_like_boot(self) -> bool:
-        least = max(_BOOT_LIKE_NS, _BOOT_LIKE_SPANS * (self.last - self.first))
-        return least <= self.first <= self.last and least <= self.earliest
+        span = self.times.last - self.times.first
+        return max(_BOOT_LIKE_NS, _BOOT_LIKE_SPANS * span) <= self.times.earliest
 
 
 class LeftOut(Struct):
@@ -431,7 +444,7 @@ class _Found:
     def _may_be_left(self, table: str, rows: slice) -> Mask:
         ts = self._column(table, "ts")[rows]
         dur = self._column(table, "dur")[rows] if table == "slices" else np.ones_like(ts)
-        return AtZero(0, 0, self._info.marks).may_be_left(ts, dur)
+        return AtZero(BulkOfTimes(), self._info.marks).may_be_left(ts, dur)
 
     def __bool__(self) -> bool:
         return len(self._backward) > 0 or any(len(rows) for rows in self._rows.values())
@@ -490,10 +503,10 @@ class _Found:
         late = {clock for clock, ts in read if ts >= FAR_NS}
         bulks = self._bulks(np.bincount(wanted, minlength=len(clocks)) > 0)
         for number in np.unique(wanted).tolist():
-            clock, bulk, marks = clocks[number], bulks[number], self._info.marks
+            clock, marks = clocks[number], self._info.marks
             since_boot = clock.zero in SINCE_BOOT and clock in late
-            shown = bulk.first, bulk.last, marks, clock.zero, since_boot, bulk.earliest
-            yield number, AtZero(0, 0, marks) if clock.synthetic else AtZero(*shown)
+            shown = AtZero(bulks[number], marks, clock.zero, since_boot)
+            yield number, AtZero(BulkOfTimes(), marks) if clock.synthetic else shown
 
     def _bulks(self, is_wanted: Mask) -> defaultdict[int, BulkOfTimes]:
         """Return the bulk of the times of each wanted clock."""

@@ -273,7 +273,8 @@ class FormatMarks(Struct, frozen=True):
         times: a pattern of the names of sampled events that count time, in ns; "" if there are none.
         unmeasured: a pattern of the categories of slices whose start or end is 0, or 0 on another clock that the
             writer converts, if it could not measure them; "" if it measures all, or 0 is a time.
-        zero_before_work: whether the zero of the file is before all device work, so that none starts at 0.
+        zero_before_work: whether the zero of the file is before all device work and the calls that launch it, so that
+            none starts there.
         early_at_zero: whether the writer writes times from before the zero of its file as 0.
         is_output: whether traceconv wrote the file: then the ranks of its inputs and the groups of collectives are
             lost.
@@ -377,12 +378,13 @@ XLA_DEVICES: Final = DeviceMarks(
     steps=r"(?:.* / )?/device:[^/]* / Steps",
 )
 #: CUDA and HIP, by the names of their APIs and the categories of Kineto, CUPTI and rocprof. Kineto has the same
-#: categories for both, and so have databases that are converted to Chrome JSON by others.
+#: categories for both, and so have databases that are converted to Chrome JSON by others. Capitals: Kineto before
+#: torch 1.9, and kernels of ONNX Runtime.
 GPU_LAUNCHES: Final = LaunchMarks(
     calls=("cuda_runtime", "cuda_driver", "HIP_RUNTIME_API", "hip_api"),
-    work=("kernel", "gpu_memcpy", "gpu_memset", "memcpy", "memset"),
+    work=("kernel", "gpu_memcpy", "gpu_memset", "memcpy", "memset", "Kernel", "Memcpy", "Memset"),
     ids=("correlation", "correlation_id"),
-    copies_work=("gpu_memcpy", "gpu_memset", "memcpy", "memset"),
+    copies_work=("gpu_memcpy", "gpu_memset", "memcpy", "memset", "Memcpy", "Memset"),
     communication=COMMUNICATION,
     failed="return_value",
     waits=r"(?:cuda|hip)DeviceSynchronize|cuCtxSynchronize|hipCtxSynchronize",

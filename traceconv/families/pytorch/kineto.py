@@ -146,13 +146,8 @@ _FLOPS = FlopMarks(
         "int": ("int32", 4),
     },
 )
-#: With the categories of Kineto in 2021 (torch 1.8 and 1.9).
-_LAUNCHES = structs.replace(
-    GPU_LAUNCHES,
-    calls=(*GPU_LAUNCHES.calls, "Runtime"),
-    work=(*GPU_LAUNCHES.work, "Kernel", "Memcpy", "Memset"),
-    copies_work=(*GPU_LAUNCHES.copies_work, "Memcpy", "Memset"),
-)
+#: With the calls of Kineto in 2021 (torch 1.8 and 1.9).
+_LAUNCHES = structs.replace(GPU_LAUNCHES, calls=(*GPU_LAUNCHES.calls, "Runtime"))
 #: The categories of host threads: a pid with such events is a process, whatever its label.
 _ON_HOST = frozenset(
     (
@@ -284,7 +279,7 @@ class PytorchKineto(Importer):
             r"(?=\w+?__\w)\w++\.sum|kineto__\w+",
             others=cupti.NO_COUNTS,
         ),
-        unmeasured="|".join((*_ON_DEVICE, "cuda_runtime", "cuda_driver", "Runtime")),
+        unmeasured="|".join((*_ON_DEVICE, r"\w+_(?:runtime|driver)", "Runtime")),
         early_at_zero=True,
         operators=(torch_ranges.OPERATOR, "Operator"),
         modules=r"nn\.Module: (?P<module>(?P<class>.+?)(?:_\d+)?)",
