@@ -1,4 +1,4 @@
-"""Damage that is done to inputs: to their bytes, to the numbers in their fields, and to the cells of databases."""
+"""Damage that is done to inputs: to their bytes, to the values of their fields, and to the cells of databases."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import re
 import sqlite3
 import tempfile
 from collections import defaultdict
+from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass
 from functools import lru_cache
@@ -57,6 +58,13 @@ ODD_CELLS = [
     *(float("inf"), 1e300, "9" * 5000, "9" * 309, "²", "١٢", "1e400", "inf", "[" * 2000),
     *(-1, 2**63 - 1, -(2**63), "", "x", None),
 ]
+#: Values of JSON that a member may not have, or not twice: sums exceed 64 bits and doubles.
+ODD_VALUES = [
+    *(b"null", b"true", b"[]", b"[[]]", b"{}", b'{"a":1}', b"5", b"1.5", b"-1", b'""', b'"x"', b'"\\ud800"'),
+    *(b"9223372036854775813", b"-9223372036854775808", b"9" * 30, b"1e308", b"1e400", b"NaN"),
+]
+#: A member of JSON whose value is plain, or an object or list without others in it.
+_MEMBER = re.compile(rb'"([^"\\\n]{1,40})"\s*:\s*(?=("(?:[^"\\\n]|\\.)*+"|[-+.\w]++|\{[^{}]*+\}|\[[^\[\]]*+\]))')
 _FIELD = re.compile(rb"-?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
 _KEY = re.compile(rb'"([^"]*)"\s*:\s*"?$')
 #: The bytes before and behind a number that tell its field, if no key does.
@@ -186,7 +194,7 @@ class Edit:
 
 
 @lru_cache(4)
-def fields(data: bytes) -> list[list[tuple[int, int]]]:
+def fields(data: bytes) -> dict[Any, list[tuple[int, int]]]:
     """The places of the numbers of an input, by field: what stands behind one key or between the same characters."""
     by_field = defaultdict(list)
     for match in _FIELD.finditer(data):
@@ -194,27 +202,46 @@ def fields(data: bytes) -> list[list[tuple[int, int]]]:
         key = _KEY.search(before)
         behind = data[match.end() : match.end() + _BEHIND]
         by_field[key[1] if key else before[-_BEFORE:], re.sub(rb"[0-9]+", b"0", behind)].append(match.span())
-    return list(by_field.values())
+    return by_field
+
+
+@lru_cache(4)
+def members(data: bytes) -> dict[bytes, list[tuple[int, int]]]:
+    """The places of the values of JSON in an input, by key."""
+    by_key = defaultdict(list)
+    for match in _MEMBER.finditer(data):
+        by_key[match[1]].append(match.span(2))
+    return by_key
 
 
 @dataclass(frozen=True)
-class OddNumber:
-    """A value in the place of one number of a field, or of all; places are shares in millionths."""
+class OddValue:
+    """A value in the place of one value of a field, or of all; places are shares in millionths.
+
+    Attributes:
+        find: the function that finds the fields, such as `fields` for numbers.
+    """
 
     field: int
     place: int
     everywhere: bool
     value: bytes
+    find: Callable[[bytes], dict[Any, list[tuple[int, int]]]] = fields
 
     def apply(self, data: bytes) -> bytes:
         """The input with the value."""
-        known = fields(data)
+        known = list(self.find(data).values())
         if not known:
             return data
         spans = known[self.field * len(known) // 10**6]
-        few = spans[: 1 + _MOST_BYTES // (1 + len(self.value))]
-        parts, at = [], 0
-        for start, end in few if self.everywhere else [spans[self.place * len(spans) // 10**6]]:
-            parts += [data[at:start], self.value]
+        return with_value(data, spans if self.everywhere else [spans[self.place * len(spans) // 10**6]], self.value)
+
+
+def with_value(data: bytes, spans: list[tuple[int, int]], value: bytes) -> bytes:
+    """The input with a value in some places."""
+    parts, at = [], 0
+    for start, end in spans[: 1 + _MOST_BYTES // (1 + len(value))]:
+        if start >= at:  # else inside of the one before
+            parts += [data[at:start], value]
             at = end
-        return b"".join([*parts, data[at:]])
+    return b"".join([*parts, data[at:]])

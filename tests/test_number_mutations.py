@@ -13,14 +13,14 @@ from typing import Any
 from hypothesis import strategies as st
 
 from tests import damage
-from tests.damage import Edit, OddNumber
+from tests.damage import Edit, OddValue
 from tests.golden import Case, by_format
 from tests.test_mutations import DATABASES, OTHERS, PLACE, check, copied, each_changed
 from traceconv.api import read, report
 from traceconv.check import check_file
 from traceconv.errors import TraceconvError
 
-ODD = st.builds(OddNumber, PLACE, PLACE, st.booleans(), st.sampled_from(damage.ODD_NUMBERS))
+ODD = st.builds(OddValue, PLACE, PLACE, st.booleans(), st.sampled_from(damage.ODD_NUMBERS))
 CELLS = st.builds(
     Edit,
     st.just("set"),
@@ -46,7 +46,7 @@ def check_and_answer(case: Case, mutations: list[Any]) -> None:
     answer(case, mutations)
 
 
-def answer(case: Case, mutations: list[OddNumber] | list[Edit]) -> None:
+def answer(case: Case, mutations: list[OddValue] | list[Edit]) -> None:
     """Ask all questions about an input, and check it."""
     with tempfile.TemporaryDirectory() as folder:
         path = copied(case, Path(folder), mutations)

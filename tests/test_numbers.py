@@ -33,9 +33,12 @@ from traceconv.model.numbers import (
 DATA = Path(__file__).parent / "data" / "numbers"
 #: What has its own reason to convert text: a loop over all events, names of functions in our own package, CSV.
 OWN_WAY = {
-    "model/numbers.py": ("int", "float", "Decimal"),
+    "model/numbers.py": ("int", "float", "Decimal", "loads"),
     "families/chrome/events.py": ("int",),  # the same for each event of a million
     "families/deepsparse/analysis.py": ("Decimal",),  # a pattern bounds it; infinities and NaN are read and counted
+    "families/perf/header.py": ("JSONDecoder",),  # finds the end of a text
+    "families/tvm/execution_trace.py": ("JSONDecoder",),  # only compares
+    "io/outline.py": ("JSONDecoder",),
     "families/common/cupti.py": ("int",),  # a list of our own
     "families/common/text_lines.py": ("reader",),
     "io/spill.py": ("int",),  # files of the kernel
@@ -102,12 +105,13 @@ def test_inputs_that_were_an_exception(path: Path) -> None:
 
 
 def conversions(tree: ast.AST) -> Iterator[tuple[str, int]]:
-    """The calls that turn text into a number or into rows by themselves: their names and lines."""
+    """The calls that turn text into a number, rows or values of JSON by themselves: their names and lines."""
     for node in ast.walk(tree):
         if not isinstance(node, ast.Call):
             continue
         name = node.func.id if isinstance(node.func, ast.Name) else getattr(node.func, "attr", "")
-        if name == "reader" or (name in ("int", "float", "Decimal") and node.args and holds_text(node.args[0])):
+        is_conversion = name in ("int", "float", "Decimal") and node.args and holds_text(node.args[0])
+        if is_conversion or name in ("reader", "loads", "JSONDecoder"):
             yield name, node.lineno
 
 
@@ -140,7 +144,7 @@ def test_text_becomes_a_number_in_one_place(folder: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "code", ["int(match[1])", "float(text)", 'Decimal(row["x"])', "csv.reader(lines)", "int(x[:9])"]
+    "code", ["int(match[1])", "float(text)", 'Decimal(row["x"])', "csv.reader(lines)", "int(x[:9])", "json.loads(x)"]
 )
 def test_the_guard_sees_conversions(code: str) -> None:
     assert len(list(conversions(ast.parse(code)))) == 1

@@ -9,7 +9,7 @@ from pathlib import Path
 from random import Random
 
 from tests import damage
-from tests.damage import Edit, Mutation, OddNumber
+from tests.damage import Edit, Mutation, OddValue
 from tests.fuzz import structure
 from tests.golden import ROOT, Case, cases
 from traceconv.io.sqlite import MAGIC
@@ -69,7 +69,8 @@ def _change(rng: Random, data: bytes) -> Callable[[bytes], bytes]:
         junk = rng.choice([*damage.JUNK, rng.randbytes(rng.randrange(1, 9))])
         return Mutation(rng.choice(damage.KINDS), *_places(rng), junk).apply
     if kind < 0.5 and b"\x00" not in data:
-        return OddNumber(*_places(rng), rng.random() < 0.5, rng.choice(damage.ODD_NUMBERS)).apply
+        find, odd = rng.choice([(damage.fields, damage.ODD_NUMBERS), (damage.members, damage.ODD_VALUES)])
+        return OddValue(*_places(rng), rng.random() < 0.5, rng.choice(odd), find).apply
     if data[:1] in (b"{", b"["):
         form = rng.choice([structure.values] * 4 + _TEXT)
     elif b"\x00" in data:

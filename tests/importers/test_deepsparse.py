@@ -275,7 +275,7 @@ def test_layers_sum_up_to_the_total_of_the_report() -> None:
     assert all(int(table.ts[a] + table.dur[a]) == int(table.ts[b]) for a, b in pairwise(layers))
 
 
-@pytest.mark.parametrize("text", ["{", '{"a":1}', "no log", '{"layer_info":[1e99999999999999999999]}', '{"a":' * 9000])
+@pytest.mark.parametrize("text", ["{", '{"a":1}', "no log", '{"a":' * 9000])
 def test_other_files_are_refused(read: Any, text: str) -> None:
     with pytest.raises(MalformedInput, match=r"run\.log"):
         read(text)

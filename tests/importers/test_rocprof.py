@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
+from tests.damage import members, with_value
 from tests.golden import ROOT
 from traceconv import cli
 from traceconv.answers.device_time import device
@@ -17,6 +18,7 @@ from traceconv.answers.slice_tables import SliceTable
 from traceconv.api import convert, read
 from traceconv.families import rocprof
 from traceconv.families.rocprof import NOT_EXACT
+from traceconv.families.rocprof_sdk import TOO_LARGE
 from traceconv.io.source import Source
 from traceconv.io.spill import Memory
 from traceconv.model import columns, event_tables
@@ -61,6 +63,17 @@ def test_counters_of_a_dispatch_in_any_order(tmp_path: Path) -> None:
     assert balance.even
     assert (balance.written, balance.merged["further counters of a kernel"]) == (3, 3)
     assert balance.skipped.total() == 1
+
+
+@pytest.mark.parametrize("value", [b"9223372036854775813", b"-9223372036854775808", b"1e308", b"9" * 400])
+def test_sums_of_counters_that_no_number_holds_are_lost(value: bytes, tmp_path: Path) -> None:
+    """Each counter of the first pass has several instances."""
+    data = (ROOT / "rocprof" / "sdk-counters" / "input.json").read_bytes()
+    path = tmp_path / "input.json"
+    path.write_bytes(with_value(data, members(data)[b"value"], value))
+    trace = read(path, format="rocprof")
+    assert trace.sources[0].diagnostics.count(TOO_LARGE)
+    assert b"inf" not in b"".join(map(bytes, trace.args.parts))
 
 
 def test_rows_of_counters_in_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

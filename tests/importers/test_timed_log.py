@@ -16,7 +16,7 @@ from traceconv.align.domains import zone_advice
 from traceconv.errors import MalformedInput, TraceconvError, UsageError
 from traceconv.families.logs import log_fields, log_times
 from traceconv.families.logs.log_fields import Fields, durations, read_fields
-from traceconv.families.logs.timed_log import TimedLog
+from traceconv.families.logs.timed_log import BAD_JSON_TIME, TimedLog
 from traceconv.families.registry import Certainty, identify, importers
 from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
@@ -143,11 +143,9 @@ def test_a_time_is_not_cut_where_the_search_ends(read: Any, before: int) -> None
     ]
     order = log_times.ORDERS["month/day/year"]
     field = log_fields.TimeField("time", log_times.Kind.LOCAL, order)
-    text = {"time": lines[4]}
     if before < 200:
-        long, short = (field.read(record, log_times.TimeReader(order)) for record in (text, {"time": lines[0]}))
-        assert long - short == 4 * S
-        assert field.step_ns(text) == 1000
+        (short, _), (long, step) = field.times([{"time": lines[0]}, {"time": lines[4]}])
+        assert (long - short, step) == (4 * S, 1000)
 
 
 def test_a_time_behind_a_long_field_is_read_whole_or_not() -> None:
@@ -439,6 +437,19 @@ def test_json_lines(read: Any) -> None:
     assert one["args"] == {"n": 1, "dur_us": 2.5}
     assert other["args"] == {"nested": {"x": [1.5]}}
     assert slices(trace) == [("m", T + S // 4 - 2500, 2500)]
+
+
+@pytest.mark.parametrize("time", ["NaN", "-Infinity", "1e400", "1e99999999999999999999", "9" * 5000, "null", '"soon"'])
+@pytest.mark.parametrize("at", [0, 2])
+def test_a_json_line_whose_time_is_none_is_lost(read: Any, time: str, at: int) -> None:
+    """It is no part of the entry before it."""
+    lines = [f'{{"ts": {1704164645 + second}.5, "msg": "m\\ud800"}}\n' for second in range(5)]
+    lines.insert(at, f'{{"ts": {time}, "level": "error", "msg": "odd"}}\n')
+    trace = read("".join(lines))
+    assert [(one["ts"] - T) // S for one in logs(trace)] == [*range(5)]
+    assert {one["text"] for one in logs(trace)} == {"m\ufffd"}
+    assert trace.sources[0].balance.skipped == {BAD_JSON_TIME.skipped: 1}
+    assert trace.clocks[0].resolution_ns == S // 10
 
 
 def test_the_field_that_counts_from_1970_is_found_and_another_can_be_named(read: Any) -> None:

@@ -22,7 +22,7 @@ from jsonschema.exceptions import best_match
 
 from traceconv.check.findings import data_loss, notice, refusal
 from traceconv.model.diagnostics import Diagnostics
-from traceconv.model.numbers import whole
+from traceconv.model.numbers import HALF_PAIR, whole
 
 
 def schema_file(name: str) -> Traversable:
@@ -355,7 +355,6 @@ LONE_SURROGATE = refusal(
     "check-json.lone_surrogate", "half of a surrogate pair is not text; strict parsers refuse the file"
 )
 _UTF8_STEP = 1 << 20
-_SURROGATES = re.compile(rb"\\\\|\\u[dD][89abAB]..\\u[dD][c-fC-F]..|(\\u[dD][89a-fA-F][0-9a-fA-F]{2})", re.DOTALL)
 _DELETE = b"\x7f"
 _NOT_FINITE = re.compile(rb"-?(nan|inf)", re.IGNORECASE)
 
@@ -401,7 +400,7 @@ def _without_lone_surrogates(data: memoryview, diagnostics: Diagnostics) -> byte
         diagnostics.add(LONE_SURROGATE, f"byte {match.start()}")
         return b"\\ufffd"
 
-    healed = _SURROGATES.sub(replace, data)
+    healed = HALF_PAIR.sub(replace, data)
     return healed if diagnostics.count(LONE_SURROGATE) else None
 
 

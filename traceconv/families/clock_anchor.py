@@ -158,7 +158,7 @@ class _Reader(msgspec.Struct, frozen=True):
             self.out.skip(BAD_READING, len(self.content.readings) + 1, "the command ends before it starts")
             return
         self.out.balance.written += 1
-        words = [_plain(word) for word in command.argv]
+        words = command.argv
         name = shlex.join(words) or "command"
         if command.pid is not None and 0 <= command.pid < 2**31:
             track = self.out.tracks.add("command", self.out.tracks.process(words[0] if words else "", pid=command.pid))
@@ -166,11 +166,6 @@ class _Reader(msgspec.Struct, frozen=True):
             track = self.out.tracks.add("command")
         args = {"argv": words, "exit_code": command.exit_code}
         self.out.slice(track, command.start_ns, dur, name, "command", args, self.out.balance.read)
-
-
-def _plain(text: str) -> str:
-    """Return a text without lone surrogates."""
-    return text.encode("utf-8", "replace").decode()
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import Any
 
@@ -20,6 +21,10 @@ from traceconv.model.track_table import TrackId
 COUNTERS_OF_KERNELS = Counted("counter joined to its kernel", "counters joined to their kernel")
 
 BAD_ROW = lost("rocprof.bad_row", "a row or record is cut, or has a time that is not a number: it was left out")
+TOO_LARGE = lost(
+    "rocprof.too_large",
+    "a sum of counts, or a number of a record, is too large: the counts of the pass were left out",
+)
 UNKNOWN_NAME = absent(
     "rocprof.unknown_name", "a record names an agent, kernel or operation that the file does not describe"
 )
@@ -197,6 +202,8 @@ class _Sdk:
                 self._count(_decode_counted(raw), out.balance.read)
             except (msgspec.MsgspecError, UnicodeDecodeError) as error:
                 out.skip(BAD_ROW, out.balance.read, f"{_COUNTED}: {error}")
+            except OverflowError as error:
+                out.skip(TOO_LARGE, out.balance.read, str(error))
         for group, records in self._records.items():
             for raw in records:
                 out.balance.read += 1
@@ -218,6 +225,7 @@ class _Sdk:
         self._tracks.flows()
 
     def _count(self, counted: _Counted, number: int) -> None:
+        """Keep what a pass counted. Raises OverflowError for a number or sum beyond 64 bits, or beyond a double."""
         kernel = counted.dispatch_data
         if kernel.dispatch_info is None:
             self._out.skip(BAD_ROW, number, f"{_COUNTED}: no dispatch_info")
@@ -229,6 +237,8 @@ class _Sdk:
                 self._out.problem(UNKNOWN_NAME, number, f"counter {count.counter_id.handle}")
                 name = f"counter {count.counter_id.handle}"
             values[name] = values.get(name, 0) + count.value
+        if not all(map(math.isfinite, values.values())):
+            raise OverflowError("a counter is more than a double holds")
         encoded = msgspec.msgpack.encode(_Pass(kernel, number, values))
         self._passes.setdefault(kernel.dispatch_info.dispatch_id, []).append(encoded)
 
@@ -289,8 +299,9 @@ class _Sdk:
 
     def _operation(self, record: _Record, number: int) -> str:
         """Return the name of a call or copy, by the tables of the file."""
-        if record.kind < len(self._names) and record.operation < len(self._names[record.kind].operations):
-            return self._names[record.kind].operations[record.operation]
+        operations = self._names[record.kind].operations if 0 <= record.kind < len(self._names) else []
+        if 0 <= record.operation < len(operations):
+            return operations[record.operation]
         self._out.problem(UNKNOWN_NAME, number, f"operation {record.operation} of kind {record.kind}")
         return f"operation {record.operation} of kind {record.kind}"
 

@@ -18,6 +18,8 @@ from typing import Any
 
 from msgspec import Struct
 
+from traceconv.model.numbers import whole_pairs
+
 _SEPARATORS = re.compile(r"[\s,\x00]*")
 _COLON = re.compile(r"\s*:\s*")
 _FIRST_KEY = re.compile(r'\{\s*("[^"\\]*")\s*:')
@@ -43,7 +45,7 @@ class Outline(Struct, frozen=True):
 
 def outline(head: bytes) -> Outline:
     """Return the outline of a text by its first bytes. Never raises."""
-    text = head.decode("utf-8", "replace")
+    text = whole_pairs(head).decode("utf-8", "replace")
     start = _skip(text, 0)
     opening = text[start : start + 1]
     if opening == "[":

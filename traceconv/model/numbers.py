@@ -13,6 +13,7 @@ from __future__ import annotations
 import json
 import re
 import sys
+from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
 
@@ -129,6 +130,12 @@ def decimal_of(text: str) -> Decimal | None:
     """Return the number in a text with all its digits; None if a double cannot hold it."""
     number = double_of(text)
     return None if number is None else Decimal(text.strip()) if number else Decimal(0)
+
+
+def decimal_or_text(text: str) -> Decimal | str:
+    """Return the same, or the text."""
+    number = decimal_of(text)
+    return text if number is None else number
 
 
 def decimal(text: str) -> Decimal:
@@ -326,6 +333,10 @@ def format_drift(ppm: float) -> str:
 #: Values nested deeper than this become text, since the limit of decoders differs between versions of Python.
 MAX_DEPTH = 200
 
+#: In JSON an escaped backslash, a surrogate pair, or half of one: only the last has a group.
+HALF_PAIR = re.compile(
+    rb"\\\\|\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(\\u[dD][89a-fA-F][0-9a-fA-F]{2})"
+)
 _STRING_OR_BRACKET = re.compile(rb'"(?:[^"\\]|\\.)*"|[{}\[\]]', re.DOTALL)
 _decode = msgspec.json.Decoder().decode
 
@@ -357,13 +368,35 @@ def _as_text(value: bytes) -> bytes:
     return json.dumps(value.decode("utf-8", "replace"), ensure_ascii=False).encode()
 
 
+def whole_pairs(raw: bytes) -> bytes:
+    """Return JSON with U+FFFD for each escape of half a surrogate pair, which is not text: no encoder takes it."""
+    return HALF_PAIR.sub(lambda match: b"\\ufffd" if match[1] else match[0], raw) if b"\\u" in raw else raw
+
+
 def decode_json(raw: bytes | memoryview) -> Any:
     """Decode a valid JSON text. Numbers out of the range of a double, and values nested too deeply, stay text."""
     raw = flatten(bytes(raw))
     try:
         return _decode(raw)
     except msgspec.ValidationError:
-        return json.loads(raw, parse_float=number_or_text, parse_int=number_or_text)
+        return read_json(raw)
+
+
+def read_json(raw: bytes, **readers: Callable[[Any], Any]) -> Any:
+    r"""Decode JSON as Python writes it: also NaN, control characters, and halves of surrogate pairs, as U+FFFD.
+
+    NaN, numbers out of the range of a double, and values nested too deeply, stay text. `readers` of `json.loads`, such
+    as `parse_float`, replace these rules. Raises ValueError for other text.
+
+    >>> read_json(rb'["\ud800", NaN, 1e400]') == ["\ufffd", "NaN", "1e400"]
+    True
+    """
+    rules: dict[str, Any] = {
+        "parse_constant": str,
+        "parse_float": number_or_text,
+        "parse_int": number_or_text,
+    } | readers
+    return json.loads(whole_pairs(flatten(raw)).decode("utf-8", "replace"), strict=False, **rules)
 
 
 def number_or_text(text: str) -> float | str:

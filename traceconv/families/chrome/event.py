@@ -29,7 +29,7 @@ import numpy.typing as npt
 from msgspec import Raw
 
 from traceconv.model.columns import I64
-from traceconv.model.numbers import decode_json, flatten
+from traceconv.model.numbers import decode_json, flatten, whole_pairs
 
 #: The value of a field that an event does not have.
 ABSENT = Raw(b"")
@@ -58,8 +58,6 @@ _ENDS_TEXT = re.compile(rb"\s*\Z")
 _QUOTE_OR_BACKSLASH = re.compile(rb'["\\]')
 _ESCAPE = re.compile(rb'\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})')
 _CONTROL = re.compile(rb"[\x00-\x1f]")
-_SURROGATES = re.compile(rb"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\u[dD][89a-fA-F][0-9a-fA-F]{2}")
-_PAIR_LENGTH = 12
 
 
 class Known(dict[_Key, _Value]):
@@ -394,6 +392,4 @@ def _clean(text: bytes, repairs: Counter[str]) -> bytes:
     text, controls = _CONTROL.subn(lambda m: b"\\u%04x" % m[0][0], text)
     if controls:
         repairs["raw control character"] += controls
-    if b"\\ud" not in text.lower():
-        return text
-    return _SURROGATES.sub(lambda m: m[0] if len(m[0]) == _PAIR_LENGTH else b"\\ufffd", text)
+    return whole_pairs(text)

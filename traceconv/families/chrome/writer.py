@@ -34,7 +34,7 @@ from traceconv.io.outline import outline
 from traceconv.io.source import HEAD_BYTES, Source
 from traceconv.model.clocks import Zero
 from traceconv.model.columns import I64, occurring
-from traceconv.model.numbers import format_us, number_or_text
+from traceconv.model.numbers import format_us, read_json
 from traceconv.model.trace import NO_CPU, Instants, Level, Slices, Trace, take
 from traceconv.model.trace_inputs import recording_metadata
 from traceconv.model.track_table import NO_TRACK, TrackKind
@@ -419,7 +419,7 @@ def _spliced(args: bytes) -> bytes:
     if b"\\u" in args:
         args = _ESCAPES.sub(_unescaped, args)
     if _HUGE_NUMBER.search(args):
-        args = json_text(json.loads(args, parse_float=number_or_text, parse_int=number_or_text))
+        args = json_text(read_json(args))
     args = args if args.isascii() else args.decode("utf-8", "replace").encode()
     return loadable(args)
 

@@ -13,12 +13,11 @@ unless its name is in a namespace (`aten::view`) or that of the collectives.
 
 from __future__ import annotations
 
-import json
 import re
 from typing import Any, Final
 
 from traceconv.model.marks import BackwardMarks
-from traceconv.model.numbers import whole
+from traceconv.model.numbers import read_json, whole
 
 #: The category of these, of all other ranges, and the args of the sequence number and of the shapes as in Kineto.
 OPERATOR: Final = "cpu_op"
@@ -69,6 +68,6 @@ def described(text: str) -> tuple[str, str, dict[str, Any]]:
 def _sizes(text: str) -> Any:
     """Return sizes as lists, or the text if it is cut."""
     try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
+        return read_json(text.encode())
+    except ValueError:
         return text

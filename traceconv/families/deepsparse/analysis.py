@@ -31,7 +31,16 @@ from traceconv.model.builder import Builder
 from traceconv.model.clocks import ClockDomain, Run, Zero
 from traceconv.model.diagnostics import LINES, ROWS, absent, lost, noted, skipped
 from traceconv.model.marks import FormatMarks, SeveralMarks
-from traceconv.model.numbers import LIMIT_NS, MS, double_of, flatten, parse_ns, whole_of, whole_or_text
+from traceconv.model.numbers import (
+    LIMIT_NS,
+    MS,
+    decimal_or_text,
+    double_of,
+    parse_ns,
+    read_json,
+    whole_of,
+    whole_or_text,
+)
 from traceconv.model.track_table import NO_TRACK, TrackId
 
 LAYER_CLOCK = ClockDomain("order of the DeepSparse layers", Zero.UNKNOWN, Run.NONE)
@@ -118,16 +127,13 @@ def _elements(source: Source, document: JsonDocument, array: msgspec.Raw) -> Ite
 
 def _decoded(source: Source, text: bytes) -> Any:
     try:
-        return json.loads(flatten(text), parse_int=whole_or_text, parse_float=Decimal, parse_constant=Decimal)
+        return read_json(text, parse_int=whole_or_text, parse_float=decimal_or_text, parse_constant=Decimal)
     except json.JSONDecodeError as error:
         raise source.malformed(
             f"{error.msg}, expected the JSON of a report",
             hint="the file is cut or damaged: let DeepSparse write it again",
             where=f"line {error.lineno}",
         ) from None
-    except (ValueError, ArithmeticError, RecursionError):
-        fault = "a number or a nesting beyond all limits, expected a report"
-        raise source.malformed(fault, hint=_REPORTS_HINT) from None
 
 
 def _read_analysis(report: dict[str, Any], out: Builder) -> None:

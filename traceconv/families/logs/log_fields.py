@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from decimal import Decimal
 from functools import lru_cache
 from itertools import pairwise, zip_longest
@@ -26,7 +26,7 @@ from traceconv.families.logs import log_times
 from traceconv.families.logs.log_times import FORMS, Form, Kind, TimeReader
 from traceconv.model.clocks import looks_like_unix_time
 from traceconv.model.diagnostics import noted
-from traceconv.model.numbers import LIMIT_NS, double_of, flatten, parse_ns, whole_or_text
+from traceconv.model.numbers import LIMIT_NS, decimal_or_text, double_of, parse_ns, read_json, whole_or_text
 from traceconv.model.trace import Level
 
 AMBIGUOUS_DURATION = noted(
@@ -220,6 +220,8 @@ _KEYS = {
 _DURATION_KEY = re.compile(r"(?i)(?:^|_)(?:dur|duration|elapsed|took|latency)(?:_time)?_?(ns|us|ms|s|sec|seconds)$")
 #: Its text states the unit: "1.5s".
 _DURATION_TEXT_KEY = re.compile(r"(?i)(?:^|_)(?:dur|duration|elapsed|took|latency)(?:_time)?$")
+#: The objects that are searched for fields with a time.
+_LOOKED_AT = 50
 _SUFFIX = re.compile(r"_(ns|us|ms|s|sec|seconds)$")
 _TEXT_FORMS = FORMS[: [form.name for form in FORMS].index("glog")]
 #: Bunyan and pino write levels as numbers.
@@ -231,8 +233,8 @@ def json_object(line: bytes) -> dict[str, Any] | None:
     if not line.lstrip().startswith(b"{"):
         return None
     try:
-        value = json.loads(flatten(line).decode("utf-8", "replace"), parse_int=whole_or_text, parse_float=Decimal)
-    except (ValueError, ArithmeticError, RecursionError):
+        value = read_json(line, parse_int=whole_or_text, parse_float=decimal_or_text)
+    except ValueError:
         return None
     return value if isinstance(value, dict) else None
 
@@ -264,12 +266,21 @@ class TimeField(NamedTuple):
             return log_times.epoch_ns(text)
         raise ValueError(f"{self.key} is not a time")
 
-    def step_ns(self, record: dict[str, Any]) -> int:
-        """Return the resolution of the time of an object, as written, ns; 1 if not known."""
-        text = str(record[self.key])
-        if self.form is not None:
-            return log_times.step_ns(self.form, text.encode())
-        return log_times.number_step_ns(text.encode(), self.exponent)
+    def times(self, records: Iterable[dict[str, Any]]) -> list[tuple[int, int]]:
+        """Return the times of those objects that have one, and the resolution of each as written; both in ns."""
+        reader = TimeReader(self.form) if self.form is not None else None
+        found = []
+        for record in records:
+            try:
+                ns = self.read(record, reader)
+            except ValueError:
+                continue
+            text = str(record[self.key]).encode()
+            if self.form is not None:
+                found.append((ns, log_times.step_ns(self.form, text)))
+            else:
+                found.append((ns, log_times.number_step_ns(text, self.exponent)))
+        return found
 
 
 def time_field(records: Sequence[dict[str, Any]], wanted: str = "") -> TimeField | None:
@@ -279,14 +290,15 @@ def time_field(records: Sequence[dict[str, Any]], wanted: str = "") -> TimeField
         values = [record[key] for record in records if key in record]
         if 2 * len(values) < len(records) or not values:
             continue
-        for field in _readings(key, values[0], named=bool(wanted)):
+        some = values[:_LOOKED_AT]  # the first one may be odd
+        for field in dict.fromkeys(field for value in some for field in _readings(key, value, named=bool(wanted))):
             if _fits(field, records):
                 return field
     return None
 
 
 def _candidates(records: Sequence[dict[str, Any]]) -> list[str]:
-    keys = list(dict.fromkeys(key for record in records[:50] for key in record))
+    keys = list(dict.fromkeys(key for record in records[:_LOOKED_AT] for key in record))
     return [key for key in _TIME_KEYS if key in keys] + sorted(key for key in keys if key not in _TIME_KEYS)
 
 
@@ -307,12 +319,7 @@ def _readings(key: str, value: Any, named: bool) -> list[TimeField]:
 
 
 def _fits(field: TimeField, records: Sequence[dict[str, Any]]) -> bool:
-    times, reader = [], TimeReader(field.form) if field.form is not None else None
-    for record in records:
-        try:
-            times.append(field.read(record, reader))
-        except ValueError:
-            continue
+    times = [ns for ns, _ in field.times(records)]
     if field.kind is Kind.UNIX and not all(looks_like_unix_time(ns) for ns in times):
         return False
     back = sum(earlier - later >= 10**9 for earlier, later in pairwise(times))
@@ -363,4 +370,4 @@ def _plain(value: Any) -> Any:
         return {key: _plain(member) for key, member in value.items()}
     if isinstance(value, list):
         return [_plain(item) for item in value]
-    return str(value) if isinstance(value, float) else value  # Infinity and NaN, all others are Decimal
+    return value

@@ -26,6 +26,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from itertools import islice
+from typing import Any
 
 import msgspec
 
@@ -52,7 +53,7 @@ from traceconv.model.clocks import (
     Zero,
     machine_name,
 )
-from traceconv.model.diagnostics import LINES, noted
+from traceconv.model.diagnostics import LINES, lost, noted
 from traceconv.model.marks import FormatMarks
 from traceconv.model.numbers import DAY_NS, format_time, is_digits, whole, whole_of
 from traceconv.model.track_table import TrackId
@@ -74,6 +75,7 @@ STEP_BACK = noted(
 BAD_TIME = noted(
     "timed_log.no_such_time", "a time is invalid (month 13, hour 25): the line was added to the entry before it"
 )
+BAD_JSON_TIME = lost("timed_log.bad_json_time", "the time of a JSON line cannot be read: the line was left out")
 LONG_ENTRY = noted(
     "timed_log.long_entry",
     "an entry has very many lines without a time: it is continued in further entries at the same time",
@@ -289,8 +291,10 @@ class _JsonReader:
             return False
         try:
             ts = self._where.read(record, self._times)
-        except ValueError:
-            self._writer.more([_text(line)], [number])
+        except ValueError as error:
+            if self._where.key not in record:
+                return False
+            self._out.skip(BAD_JSON_TIME, number, str(error))
             return True
         fields, text, stated = log_fields.read_record(record, self._where.key)
         self._writer.entry(ts, fields, text, number, stated)
@@ -380,8 +384,7 @@ class TimedLog(Importer):
             what = f"no time in the field {self.time!r}" if self.time else "no field with a time"
             hint = "name the field: -O time=FIELD"
             raise source.malformed(f"JSON lines with {what}, expected one in most lines", hint=hint)
-        times = [record for record in map(log_fields.json_object, sample) if record is not None and where.key in record]
-        step_ns = min(map(where.step_ns, times), default=1)
+        step_ns = min(step for _, step in where.times(_objects(sample)))
         clock, ahead = self._clock(source, out, where.kind, self._first_year(), step_ns, self.host)
         out.clocks.set_default(replace(clock, seconds_assumed=where.lacks_unit and not self.clockid))
         entries = _JsonReader(out, where, ahead).read(source)
@@ -547,11 +550,16 @@ _NO_TIMES = Match.no("no form of time fits most lines")
 
 def _json_field(lines: list[bytes], wanted: str) -> TimeField | None:
     """Return the field with the time, if most lines are JSON objects."""
-    records = [record for record in map(log_fields.json_object, lines) if record is not None]
+    records = list(_objects(lines))
     filled = sum(bool(line.strip()) for line in lines)
     if not records or 2 * len(records) < filled:
         return None
     return log_fields.time_field(records, wanted)
+
+
+def _objects(lines: list[bytes]) -> Iterator[dict[str, Any]]:
+    """Yield the JSON objects of those lines that are one."""
+    return (record for line in lines if (record := log_fields.json_object(line)) is not None)
 
 
 def _step_ns(form: Form, sample: list[bytes]) -> int:

@@ -323,7 +323,9 @@ class _Reader:
         self._out.balance.read += len(entries)
         for path, values in entries:
             self._entry(number, self._dumps, path, values if isinstance(values, dict) else {})
-        self._units |= document.get("Unit", {})
+        units = document.get("Unit")
+        if isinstance(units, dict):
+            self._units |= units
         return self._merged(JSON_LINES)
 
 

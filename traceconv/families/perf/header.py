@@ -65,7 +65,7 @@ from traceconv.model.clocks import (
 )
 from traceconv.model.diagnostics import EMPTY_LINES, LINES, SAMPLES, lost, noted, skipped
 from traceconv.model.marks import FormatMarks, TotalsMarks
-from traceconv.model.numbers import S, double, flatten, hex_of, parse_ns, whole, whole_of, whole_or_text
+from traceconv.model.numbers import S, double, hex_of, parse_ns, read_json, whole, whole_of, whole_or_text
 from traceconv.model.source_info import Form, Mark, samples
 from traceconv.model.trace import StackId, Trace
 from traceconv.model.track_table import TrackId
@@ -617,7 +617,7 @@ def _without_fields(text: bytes) -> tuple[bytes, dict[str, Any]]:
         pairs[:] = members  # the outermost object comes last
         return dict(members)
 
-    json.loads(flatten(text).decode("utf-8", "replace"), object_pairs_hook=keep, parse_int=whole_or_text)
+    read_json(text, object_pairs_hook=keep)
     sample: dict[str, Any] = {}
     fields: dict[str, Any] = {}
     for key, value in pairs:
@@ -641,7 +641,8 @@ def _headers(head: bytes) -> dict[str, Any]:
     if match is None:
         return {}
     try:
-        headers, _ = json.JSONDecoder().raw_decode(head[match.end() :].decode("utf-8", "replace"))
+        text = head[match.end() :].decode("utf-8", "replace")
+        headers = read_json(text[: json.JSONDecoder().raw_decode(text)[1]].encode())
     except (ValueError, RecursionError):
         return {}
     return headers if isinstance(headers, dict) else {}

@@ -16,7 +16,6 @@ kind; args that need a schema of their own; offsets inside of functions and line
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Collection, Generator
 from contextlib import suppress
@@ -71,7 +70,7 @@ from traceconv.model.builder import Builder
 from traceconv.model.clocks import BOOTTIME, SINCE_BOOT
 from traceconv.model.diagnostics import PACKETS, absent, lost, noted, skipped
 from traceconv.model.marks import ANY_TOOL_MARKS, FormatMarks, marks_of_output
-from traceconv.model.numbers import LIMIT_NS
+from traceconv.model.numbers import LIMIT_NS, read_json
 from traceconv.model.trace import NO_CPU, Level, StackId
 
 DECLARATIONS = Counted("declaration of a track, clock or text", "declarations of tracks, clocks and texts")
@@ -240,8 +239,8 @@ def _decoded(attributes: dict[str, Any]) -> dict[str, Any]:
     decoded = dict(attributes)
     for key in _JSON:
         if isinstance(text := attributes.get(key), str):
-            with suppress(ValueError, RecursionError):
-                decoded[key] = json.loads(text)
+            with suppress(ValueError):
+                decoded[key] = read_json(text.encode())
     return decoded
 
 

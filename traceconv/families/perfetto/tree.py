@@ -15,7 +15,6 @@ how it was placed: in the output that held it, in the one that held that, and so
 from __future__ import annotations
 
 import hashlib
-import json
 from array import array
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
@@ -32,6 +31,7 @@ from traceconv.families.perfetto.arrangement import COUNTERS, MARKS, NO_INPUT, A
 from traceconv.families.registry import importer_class
 from traceconv.model.clocks import Verdict
 from traceconv.model.columns import I32, I64, chunks, occurring
+from traceconv.model.numbers import read_json
 from traceconv.model.source_info import Layer, Placing, SourceInfo
 from traceconv.model.trace import Trace
 from traceconv.model.trace_inputs import by_stated_inputs, placings_of
@@ -456,7 +456,7 @@ def json_attribute(packets: Iterable[Value], name: str) -> Any:
         try:
             value = attributes_of(Message(packet).message(_ATTRIBUTES)).get(name)
             if isinstance(value, str):
-                return json.loads(value)
-        except (ValueError, RecursionError):
+                return read_json(value.encode())
+        except ValueError:
             continue
     return None

@@ -50,7 +50,7 @@ from traceconv.families.perfetto.tree import (
 from traceconv.io.source import Source
 from traceconv.model.columns import I32, I64, occurring
 from traceconv.model.dump import as_shown
-from traceconv.model.numbers import double_of, fits_int64, number_or_text, whole, whole_of
+from traceconv.model.numbers import double_of, fits_int64, read_json, whole, whole_of
 from traceconv.model.trace import Counters, Instants, Logs, Samples, Slices, Trace, take
 from traceconv.model.trace_inputs import recording_metadata
 from traceconv.writers import WriteCounts, sink_of
@@ -686,15 +686,13 @@ def _decoded_text(raw: bytes) -> str:
     try:
         return _text(raw)
     except _BROKEN:  # a lone surrogate as an escape, or bytes that are not UTF-8
-        return str(json.loads(raw.decode("utf-8", "replace"), strict=False))
+        return str(read_json(raw))
 
 
 def _repaired(args: bytes) -> bytes:
     """Return a valid JSON object for one that strict parsers refuse, or an object that holds its text."""
-    shown = args.decode("utf-8", "replace")
-    numbers: Any = {"parse_constant": str, "parse_float": number_or_text, "parse_int": number_or_text}
     with suppress(*_BROKEN):
-        members = json.loads(shown, strict=False, **numbers)
+        members = read_json(args)
         if isinstance(members, dict):
             return wire.utf8(json.dumps(members, ensure_ascii=False))
-    return wire.utf8(json.dumps({"args": shown}, ensure_ascii=False))
+    return wire.utf8(json.dumps({"args": args.decode("utf-8", "replace")}, ensure_ascii=False))
