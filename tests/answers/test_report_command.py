@@ -44,11 +44,12 @@ def test_each_loss_and_warning_is_said_once(form: str, tmp_path: Path) -> None:
     cut = ROOT / "furiosa-table" / "csv-cut" / "input.csv"
     losses = "a row does not fit the columns", [cut]
     warnings = "it states no name that identifies its host", RANKS
-    for words, inputs in (losses, warnings):
+    unmeasured = "the time of an event was never set", [ROOT / "pytorch-kineto" / "never-set-base" / "input.json"]
+    for words, inputs in (losses, warnings, unmeasured):
         said = run(*inputs, "--section", "operations", "--format", form, "-v")
         assert said.returncode == 0, said.stderr
         assert (said.stdout + said.stderr).count(words) == 1
-        path = tmp_path / f"report-{len(inputs)}.{form}"
+        path = tmp_path / f"report-{inputs[0].parent.name}.{form}"
         said = run(*inputs, "--section", "operations", "--format", form, "-v", "-o", path)
         assert said.stderr.count(words) == 1
 

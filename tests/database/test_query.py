@@ -361,6 +361,14 @@ def test_the_views_are_listed() -> None:
     assert result.returncode == 0
     found = [tuple(line.split()[:2]) for line in result.stdout.splitlines()[2:]]
     assert found == [(view.name, column.name) for view in VIEWS for column in view.columns]
+    listed = json.loads(commands.run("query", "--json", "--list").stdout)["views"]
+    assert [(row["view"], row["column"]) for row in listed] == found
+
+
+def test_a_list_is_of_no_files() -> None:
+    result = commands.run("query", CUDA, "--list")
+    assert result.returncode == 2
+    assert "unexpected extra argument" in result.stderr
 
 
 @pytest.mark.parametrize("module", ["duckdb", "pyarrow"])

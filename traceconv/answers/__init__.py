@@ -266,10 +266,10 @@ def _repairs(report: _Report, section: Section, *, usual: bool) -> Iterator[str]
         found: dict[Code, list[tuple[SourceInfo, Diagnostic]]] = {}
         for source in report.about.table.trace.sources:
             for entry in source.diagnostics:
-                kind = entry.code.kind
-                told = entry.code.severity > Severity.INFO and kind is not ProblemKind.LOST
-                if told and (kind in _USUAL) is usual:
-                    found.setdefault(entry.code, []).append((source, entry))
+                code = entry.code
+                told = code.severity > Severity.INFO and code.kind is not ProblemKind.LOST and not code.unmeasured
+                if told and (code.kind in _USUAL) is usual:
+                    found.setdefault(code, []).append((source, entry))
         for code, entries in found.items():
             (source, entry), count = entries[0], sum(entry.count for _, entry in entries)
             said = entry if len(entries) == 1 else Diagnostic(code, count)
@@ -290,8 +290,8 @@ def answers(trace: Trace, aligned: Aligned, questions: Questions) -> list[Sectio
     """Return the tables of the requested sections, in the order of SECTIONS; without device work steps come first.
 
     If all are requested, the overview names those without rows. The first table names what was lost in reading the
-    inputs, and the warnings of the alignment; the last one with rows names what was repaired, and in its legend what
-    was absent or left out by design, which is usual.
+    inputs or never measured, and the warnings of the alignment; the last one with rows names what was repaired, and in
+    its legend what was absent or left out by design, which is usual.
 
     Args:
         trace: a trace on one clock, as `merge` returns it.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
@@ -12,13 +11,12 @@ import click
 from traceconv import api
 from traceconv.align.receipt import warning_lines
 from traceconv.answers.frames import Frames
-from traceconv.answers.render import text
 from traceconv.answers.section import Cell, Column, Section, Unit
 from traceconv.cli.completion import complete_files
 from traceconv.cli.options import HeadedCommand, Named, Verbosity, recordings_options, settings_options
 from traceconv.cli.results import print_details, strict_option, verbosity_options
 from traceconv.cli.tables import PARQUET, Shown, rendered, shown_options
-from traceconv.cli.terminal import put, say, width_of, working
+from traceconv.cli.terminal import say, working
 from traceconv.database.question import ask, check
 from traceconv.database.views import listed
 from traceconv.errors import UsageError
@@ -58,15 +56,32 @@ def _cell(value: Any) -> Cell:
     return as_text(value) if isinstance(value, list | dict) else str(value)  # the others are dates and the like
 
 
-def _list(ctx: click.Context, _option: click.Parameter, wanted: bool) -> None:
-    """Print the views, and end."""
-    if wanted:
-        put(text([listed()], 0, width_of(sys.stdout)))
-        ctx.exit()
+_list_option = click.option("--list", "only_list", is_flag=True, help="List views and columns; without a question.")
 
 
-@click.command("query", cls=HeadedCommand)
-@click.option("--list", is_flag=True, is_eager=True, expose_value=False, callback=_list, help="List views and columns.")
+@click.command("query")
+@_list_option
+@shown_options(("text", "csv", "json", "markdown"), "views.json")
+def _list_command(shown: Shown, **_others: bool) -> None:
+    """Print the views."""
+    shown.check([])
+    shown.put(rendered([listed()], shown, Verbosity()))
+
+
+class _QueryCommand(HeadedCommand):
+    """The command, which asks nothing of files with --list."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Return the arguments that are left; print the views instead, and end, with --list."""
+        if "--list" in args and "--help" not in args:
+            with _list_command.make_context(ctx.info_name, args, ctx.parent) as listing:
+                _list_command.invoke(listing)
+            ctx.exit()
+        return super().parse_args(ctx, args)
+
+
+@click.command("query", cls=_QueryCommand)
+@_list_option
 @click.option(
     "--allow",
     multiple=True,
@@ -88,6 +103,7 @@ def query_command(
     question: str,
     settings: Settings,
     verbosity: Verbosity,
+    **_others: bool,
 ) -> None:
     """Answer a question in SQL about recordings.
 

@@ -99,12 +99,14 @@ class Code(msgspec.Struct, frozen=True):
         severity: of a conversion it follows from the kind.
         help: one sentence for the user: what it means and what was done about it.
         kind: what happened to the data; None for a finding of `check`.
+        unmeasured: whether times were not measured, so that answers about the rest are incomplete as by a loss.
     """
 
     name: str
     severity: Severity
     help: str
     kind: ProblemKind | None = None
+    unmeasured: bool = False
 
     @property
     def skipped(self) -> str:
@@ -122,16 +124,17 @@ DECLARED: dict[str, Code] = {}
 
 
 class _Declare(Protocol):
-    def __call__(self, name: str, help: str, *, quiet: bool = False) -> Code: ...
+    def __call__(self, name: str, help: str, *, quiet: bool = False, unmeasured: bool = False) -> Code: ...
 
 
 def _of_kind(kind: ProblemKind) -> _Declare:
     """Return the function that declares problems of a kind."""
 
-    def declare(name: str, help: str, *, quiet: bool = False) -> Code:
+    def declare(name: str, help: str, *, quiet: bool = False, unmeasured: bool = False) -> Code:
         """Declare a problem of a conversion; if `quiet`, only `--verbose` shows it. ValueError if the name is taken."""
         shown = Severity.INFO if quiet else Severity.NOTICE
-        return register(Code(name, Severity.DATA_LOSS if kind is ProblemKind.LOST else shown, help, kind))
+        severity = Severity.DATA_LOSS if kind is ProblemKind.LOST else shown
+        return register(Code(name, severity, help, kind, unmeasured))
 
     return declare
 

@@ -65,6 +65,7 @@ NEGATIVE_DURATION = repaired(
 END_NEVER_SET = absent(
     "slice.end_never_set",
     "the end of a slice was never set, so its duration leads to 0: drawn with length 0 and marked `unfinished`",
+    unmeasured=True,
 )
 OUT_OF_RANGE = repaired(
     "time.out_of_range",
@@ -208,6 +209,7 @@ def _without_long(args: memoryview, length: int, origin: int, source: SourceInfo
 NEVER_SET = absent(
     "time.never_set",
     "the time of an event was never set, since its writer could not measure it: it is not on the timeline",
+    unmeasured=True,
 )
 
 #: A time is far from others if it is so long before or after them, ns, and as long as their span.

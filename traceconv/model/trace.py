@@ -411,12 +411,12 @@ class Trace:
         }
 
     def losses(self) -> list[str]:
-        """Return a line for each kind of loss in reading an input."""
+        """Return a line for each kind of loss in reading an input, and of times that its writer did not measure."""
         return [
             f"{source.name}: {entry.message()}"
             for source in self.sources
             for entry in source.diagnostics
-            if entry.code.kind is ProblemKind.LOST
+            if entry.code.kind is ProblemKind.LOST or entry.code.unmeasured
         ]
 
     def timed_tables(self) -> Iterator[tuple[str, Any]]:
