@@ -21,6 +21,7 @@ from tests.make_xplane import START, Plane
 from traceconv.answers.device_time import device
 from traceconv.answers.slice_tables import SliceTable
 from traceconv.check import check_file
+from traceconv.errors import NothingRead
 from traceconv.io.spill import Memory
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import BOOTTIME, REALTIME, ClockDomain, Run, Zero
@@ -347,6 +348,13 @@ def test_a_kernel_of_rocprof_before_the_zero_of_its_clock(tmp_path: Path) -> Non
     path.write_text("Index,KernelName,gpu-id,queue-id,BeginNs,EndNs\n0,a,1,0,5000,6000\n1,b,1,0,-1,-1\n")
     trace = traceconv.read(path)
     assert (names(trace), len(trace.instants.ts), codes(trace)) == (["a"], 0, {"time.never_set": 1})
+
+
+def test_kernels_of_rocprof_without_any_time_are_named(tmp_path: Path) -> None:
+    path = tmp_path / "trace.csv"
+    path.write_text("Index,KernelName,gpu-id,queue-id,BeginNs,EndNs\n0,a,1,0,0,0\n1,b,1,0,0,0\n")
+    with pytest.raises(NothingRead, match=r"2 x the time of an event was never set"):
+        traceconv.read(path)
 
 
 @pytest.mark.parametrize(("reading", "left_out"), [(5_000, 1), (0, 0)])
@@ -720,9 +728,9 @@ def test_what_makes_zero_no_time(shown: AtZero, dur: list[int], is_no_time: bool
         (at_zero(10, 20), slices(17 * 10**17), 1),
         (at_zero(10, 20, KINETO_MARKS), slices(0, 5, 15, category="kernel"), 1),
         (at_zero(10, 20, KINETO_MARKS), slices(0, category="cpu_op"), 0),
-        (at_zero(10, 20, GPU_TOOL), slices(0, 5, 15, category="kernel"), 3),
-        (at_zero(10, 20, GPU_TOOL), slices(0, 5, 15, category="cuda_runtime"), 2),
-        (at_zero(10, 20, GPU_TOOL), slices(0, 5, 15, category="nvtx"), 1),
+        (at_zero(10, 20, GPU_TOOL, zero=Zero.RUN_START), slices(0, 5, 15, category="kernel"), 3),
+        (at_zero(10, 20, GPU_TOOL, zero=Zero.RUN_START), slices(0, 5, 15, category="cuda_runtime"), 2),
+        (at_zero(10, 20, GPU_TOOL, zero=Zero.RUN_START), slices(0, 5, 15, category="nvtx"), 1),
         (at_zero(10, 20, CUPTI), slices(0, 5, category="kernel"), 1),
     ],
 )

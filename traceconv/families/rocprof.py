@@ -378,7 +378,7 @@ class Table:
             else:
                 self._row(dict(zip(header, cells, strict=False)), len(cells) < len(header), number)
         for kernel, count in self._counted.kernels():
-            self._draw(kernel)
+            self._draw(kernel, timed=self._has_times)
             if count > 1:
                 balance.merged[FURTHER_COUNTERS] += count - 1
         self._name_first_process()
@@ -410,13 +410,11 @@ class Table:
 
     def _record(self, row: dict[str, str], number: int) -> None:
         times, is_kernel = _times(row), "kernel_name" in row and not row.get("function")
-        if is_kernel and not self._has_times:
-            times = 0, 0
-        if times is None:
-            raise ValueError("no times")
-        if is_kernel:
+        if is_kernel and (times is not None or not self._has_times):
             self._kernel(row, times, number)
             return
+        if times is None:
+            raise ValueError("no times")
         start, end = times
         out = self._out
         if "source_agent_id" in row:
@@ -457,8 +455,8 @@ class Table:
             if kind == "agent" and ", process " not in name:
                 self._out.tracks[self._tracks.known[kind, name]].name += f", process {first}"
 
-    def _kernel(self, row: dict[str, str], times: tuple[int, int], number: int) -> None:
-        """Add a dispatch; those with counters are drawn at the end."""
+    def _kernel(self, row: dict[str, str], times: tuple[int, int] | None, number: int) -> None:
+        """Add a dispatch; those with counters are drawn at the end. `times` is None if the table has none."""
         name = row.pop("kernel_name")
         place = row.pop("agent_id", "") or row.pop("gpu_id", "") or "?", row.pop("queue_id", "?")
         counter, value = row.pop("counter_name", None), row.pop("counter_value", "")
@@ -466,17 +464,17 @@ class Table:
             row.pop(known, None)
         dispatch = row.get("dispatch_id", str(number))
         agent = self._of_process(_agent(place[0]), row)
-        kernel = _Kernel(agent, f"Queue {place[1]}", times, name, self._args(row), number)
+        kernel = _Kernel(agent, f"Queue {place[1]}", times or (0, 0), name, self._args(row), number)
         if counter is None:
-            self._draw(kernel)
+            self._draw(kernel, timed=times is not None)
         else:
             self._counted.add(kernel, dispatch, counter, number_in(value))
 
-    def _draw(self, kernel: _Kernel) -> None:
-        """Draw a slice on its queue, or a row of a table if the file has no times."""
+    def _draw(self, kernel: _Kernel, *, timed: bool) -> None:
+        """Draw a slice on its queue, or a row of a table."""
         out = self._out
         out.balance.written += 1
-        if not self._has_times:
+        if not timed:
             if self._untimed == NO_TRACK:
                 self._untimed = out.tracks.totals("ROCm kernels")
             args = join_args({"agent": kernel.agent, "queue": kernel.queue}, kernel.args)

@@ -356,7 +356,7 @@ class AtZero(Struct):
         is_work = slices.of_category(launches.work.__contains__) if launches else np.array(not marks.any_tool)
         if marks.unmeasured:
             is_call = slices.of_category(launches.calls.__contains__) if launches else np.array(False)
-            is_before = (ts <= 0) & marks.zero_before_work
+            is_before = (ts <= 0) & (marks.zero_before_work and self.zero is not Zero.UNKNOWN)
             is_none = is_far | is_before
             is_unset = is_none & (is_empty | is_work) | (is_far | is_before & is_call) & ends_among_others
             left |= (is_unset | at_zero & is_empty & is_work) & self._is_declared(slices)

@@ -273,8 +273,8 @@ class FormatMarks(Struct, frozen=True):
         times: a pattern of the names of sampled events that count time, in ns; "" if there are none.
         unmeasured: a pattern of the categories of slices whose start or end is 0, or 0 on another clock that the
             writer converts, if it could not measure them; "" if it measures all, or 0 is a time.
-        zero_before_work: whether the zero of the file is before all device work and the calls that launch it, so that
-            none starts there.
+        zero_before_work: whether the zero of a clock of the format, if it is known, is before all device work and the
+            calls that launch it, so that none starts there.
         early_at_zero: whether the writer writes times from before the zero of its file as 0.
         is_output: whether traceconv wrote the file: then the ranks of its inputs and the groups of collectives are
             lost.
