@@ -327,7 +327,7 @@ MUTANTS: Sequence[Mutant] = (
     Mutant("align.devices:with_device_bounds", first, ("tests/answers/test_ranks.py",)),
     Mutant("align.collectives:check_of_ranks", empty, aligned("rank-ahead")),
     Mutant("align.collectives:_contradictions", empty, aligned("rank-ahead")),
-    Mutant("align.collectives:_hint", given("leave it"), aligned("rank-ahead")),
+    Mutant("align.collectives:_Hint._are_right", given(False), aligned("rank-ahead")),
     # align: checks, warnings, receipts
     Mutant("align.containment:with_others_apart", second, aligned("two-processes")),
     Mutant("align.containment:_of_others", nothing, aligned("two-processes")),

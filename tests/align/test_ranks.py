@@ -185,7 +185,7 @@ def test_the_hint_names_all_files_of_a_host(tmp_path: Path) -> None:
     assert "all are possible with these offsets" in result.stderr
 
 
-def test_an_offset_that_helps_is_named_also_if_some_remain_impossible(tmp_path: Path) -> None:
+def test_no_offset_is_named_if_some_remain_impossible(tmp_path: Path) -> None:
     """The numbers of the second rank are wrong: no offset makes all possible, but its wall clock is an hour off."""
     paths = gloo(tmp_path, 3600 * S, "node8")
     for path, wrong in zip(paths, (0, 1), strict=True):
@@ -194,10 +194,7 @@ def test_an_offset_that_helps_is_named_also_if_some_remain_impossible(tmp_path: 
         for number, event in enumerate(its):
             event["args"]["Seq"] = number ^ wrong  # in the second file, each two are exchanged
         path.write_text(json.dumps(document))
-    hint = refusal(run("merge", *paths, "-o", tmp_path / "out.json")).hint
-    assert hint.startswith("the ends of these collectives do not show one job; if they are of one, ")
-    assert re.search(r"with --offset rank1.json=-3600\S*s \d+ of \d+ collectives remain impossible, by up to \d", hint)
-    assert " instead of 3600 s; " in hint
+    assert "--offset" not in refusal(run("merge", *paths, "-o", tmp_path / "out.json")).hint
 
 
 @pytest.mark.parametrize(

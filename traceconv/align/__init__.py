@@ -94,7 +94,7 @@ def align(
 
             inputs = replace(inputs, skews=skews_of(inputs))
             placed = allowed_for(inputs, placed)
-    return _alignment(traces, inputs, placed, constraints)
+    return _alignment(traces, inputs, placed, constraints, policy)
 
 
 def checked_alignment(
@@ -119,7 +119,9 @@ def checked_alignment(
     return alignment, checks
 
 
-def _alignment(traces: Sequence[Trace], inputs: Inputs, placed: Placed, constraints: Constraints) -> Alignment:
+def _alignment(
+    traces: Sequence[Trace], inputs: Inputs, placed: Placed, constraints: Constraints, policy: Policy
+) -> Alignment:
     """Return the alignment, with a line of the receipt for each clock."""
     maps = [{clock.clock: placed.maps[clock.key] for clock in inputs.clocks_of(index)} for index in range(len(traces))]
     warnings = _warnings(traces, inputs, placed, maps, constraints)
@@ -150,6 +152,8 @@ def _alignment(traces: Sequence[Trace], inputs: Inputs, placed: Placed, constrai
         repeats=inputs.repeats,
         skews=inputs.skews,
         others=placed.others,
+        constraints=constraints,
+        policy=policy,
         zones_told=frozenset().union(
             *(said.told for said in chain.from_iterable(warnings.values()) if isinstance(said, NoOverlap))
         ),

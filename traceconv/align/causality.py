@@ -112,14 +112,12 @@ def believed(alignment: Alignment, causality: Causality, on_ambiguous: str = "fa
         InconsistentClocks: events contradict the clocks beyond their bounds.
         UnverifiedAlignment: they contradict an assumption about the clocks.
     """
-    contradictions = [found for check in causality.checks for found in check.contradictions]
-    free = [found for found in contradictions if not found.by_user]
-    against = [found for found in free if found.verdict not in (Verdict.OK, Verdict.ASSUMED)]
+    against = [found for found in causality.contradictions if found.refuses]
     if against and on_ambiguous != "best":
         worst = max(against, key=lambda found: found.verdict.badness)
         error = InconsistentClocks if worst.verdict is Verdict.INCONSISTENT else UnverifiedAlignment
         raise error(worst.sentence, hint=worst.hint, pairs=alignment.pairs, checks=causality)
-    for found in contradictions:
+    for found in causality.contradictions:
         alignment = alignment.doubted(found.inputs, found.verdict, found.text)
     return alignment
 

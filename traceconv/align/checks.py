@@ -75,7 +75,7 @@ class Contradiction(Struct, frozen=True):
         inputs: the numbers of these inputs.
         file: the name of the last of them.
         text: what is wrong with that one.
-        hint: what the user can do about it.
+        hint: what the user can do about it; an object whose `str()` that is, if it takes time to find.
         by_user: whether an option places one of the clocks: then the user decides, and nothing is refused.
     """
 
@@ -83,8 +83,13 @@ class Contradiction(Struct, frozen=True):
     inputs: tuple[int, ...]
     file: str
     text: str
-    hint: str
+    hint: object
     by_user: bool = False
+
+    @property
+    def refuses(self) -> bool:
+        """Whether an alignment is refused for it."""
+        return not self.by_user and self.verdict not in (Verdict.OK, Verdict.ASSUMED)
 
     @property
     def sentence(self) -> str:
@@ -230,6 +235,11 @@ class Causality(Struct, frozen=True):
 
     checks: tuple[Check, ...]
     matched: Matched | None = None
+
+    @property
+    def contradictions(self) -> list[Contradiction]:
+        """The conclusions of all checks against clocks."""
+        return [found for check in self.checks for found in check.contradictions]
 
     @property
     def violations(self) -> int:

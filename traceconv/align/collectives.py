@@ -23,10 +23,11 @@ import numpy.typing as npt
 from msgspec import structs
 
 from traceconv.align.checks import Breaches, Check, Contradiction, Rule
-from traceconv.align.constraints import KEEP_CLOCKS
+from traceconv.align.constraints import KEEP_CLOCKS, Constraints
 from traceconv.align.devices import NOTHING_KNOWN, DeviceSkew
 from traceconv.align.domains import clocks_of_tracks, on_trace_time
 from traceconv.align.host_clocks import Ends, ends_of_two
+from traceconv.errors import TraceconvError
 from traceconv.io.shown import listed
 from traceconv.model.args import durations_recorded
 from traceconv.model.clocks import HOSTS_DRIFT, NO_BOUND_NS, UNSTATED_BOUND_NS, ClockMap, Verdict
@@ -47,8 +48,6 @@ _MOST_STEPS = 20
 #: Of two inputs that contradict each other, the wrong one is found by comparison with at most this many others. Not
 #: tuned.
 _MOST_ASKED = 16
-#: An offset that leaves collectives impossible is proposed if what remains is this many times less. Not tuned.
-_HELPS = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -390,6 +389,7 @@ class Hosts:
     """
 
     def __init__(self, alignment: Alignment) -> None:
+        self.alignment = alignment
         self.names = alignment.apart
         maps = [list(maps_of.values()) for maps_of in alignment.maps]
         self.users = np.array([any(clock_map.by_user for clock_map in maps_of) for maps_of in maps], bool)
@@ -410,14 +410,39 @@ class Hosts:
         return [wrong for wrong in (*within, between) if wrong.count]
 
     def units(self, impossible: Sequence[Impossible]) -> I64:
-        """Return for each input a number, equal for those that move together: of a host without contradictions."""
+        """Return for each input a number, equal for those that move together.
+
+        These are the inputs of a host without contradictions that the user does not place.
+        """
         units, hosts = np.arange(len(self._host)), self._host
         ends = [hosts[wrong.records.input[[wrong.early[0], wrong.late[0]]]] for wrong in impossible]
         torn = {left for left, entered in ends if left == entered}
         for host in np.unique(hosts).tolist():
             if host not in torn:
-                units[hosts == host] = np.flatnonzero(hosts == host)[0]
+                free = np.flatnonzero((hosts == host) & ~self.users)
+                units[free] = np.min(free, initial=len(units))
         return units
+
+    def offsets(self, moves: Mapping[int, tuple[int, int]]) -> Constraints:
+        """Return the options of the user, with offsets that move some inputs from where they are drawn.
+
+        Collectives no longer place the other inputs of their hosts, nor, if one is of the first host, those of any
+        host. So these get the offsets at which they are drawn.
+
+        Args:
+            moves: for each of these inputs by how much to move it, and how wrong that may be, ns.
+        """
+        before = self.alignment.constraints
+        machines = [machine.key or index for index, machine in enumerate(self.alignment.machines)]
+        beside = set(machines if any(not self.estimated[index] for index in moves) else (machines[i] for i in moves))
+        offsets, within = dict(before.offsets), dict(before.offsets_within)
+        for index, moved in enumerate(self.moved):
+            is_named = index in moves or (moved and self.estimated[index] and machines[index] in beside)
+            if moved is not None and is_named:
+                bound = self.alignment.lines[index][0].bound_ns or 0
+                by, within[index] = moves.get(index, (0, bound))
+                offsets[index] = moved + by
+        return replace(before, offsets=dict(sorted(offsets.items())), offsets_within=within)
 
     def are_unsure(self, *pair: int) -> bool:
         """Return whether two inputs are of different hosts, or events placed either."""
@@ -436,7 +461,7 @@ def _contradictions(traces: Sequence[Trace], related: Hosts, records: Occurrence
     """
     free = records.where(~related.users[records.input])
     impossible = related.impossible(free)
-    hint = _hint(traces, related, free, impossible) if impossible else None
+    hint = _Hint(traces, related, records, impossible)
     for wrong in impossible:
         first, second = _inputs(wrong, free)
         if related.are_apart(first, second):
@@ -464,7 +489,7 @@ def _of_odd(traces: Sequence[Trace], related: Hosts, odd: Odd) -> Contradiction:
     if odd.set_by_ns is not None:
         why, doubted = f"one clock was set in between, by about {format_short(odd.set_by_ns)}", True
     verdict = Verdict.UNVERIFIED if doubted and not placed else Verdict.ASSUMED
-    hint = _hint(traces, related, odd.wrong.records, [odd.wrong])
+    hint = _Hint(traces, related, odd.wrong.records, [odd.wrong])
     contradiction = _contradiction(traces, odd.wrong, odd.wrong.records, verdict, placed or pair, hint)
     return structs.replace(contradiction, text=f"{contradiction.text}: {why}, or records are missing")
 
@@ -491,7 +516,7 @@ def _contradiction(
     records: Occurrences,
     verdict: Verdict,
     inputs: tuple[int, ...],
-    hint: str | None = None,
+    hint: object = KEEP_CLOCKS,
     *,
     hosts: bool = False,
 ) -> Contradiction:
@@ -505,38 +530,59 @@ def _contradiction(
         f"by {clocks}, {wrong.count} of {wrong.records.count} collectives are impossible, by up to "
         f"{format_short(wrong.worst_ns)} ({_place(traces, wrong)})"
     )
-    return Contradiction(verdict, inputs, names[inputs[-1]], text, hint or KEEP_CLOCKS)
+    return Contradiction(verdict, inputs, names[inputs[-1]], text, hint)
 
 
-def _hint(traces: Sequence[Trace], related: Hosts, records: Occurrences, impossible: Sequence[Impossible]) -> str:
-    """Return the hint for inputs that contradict each other, with all offsets that are needed, if these help."""
-    worst = max(impossible, key=attrgetter("worst_ns"))
-    pair = _inputs(worst, records)
-    first, _ = _by_blame(records, int(np.min(records.input)), pair[0])
-    unit = related.units(impossible)
-    moves = _moves(records, unit, int(unit[first]))
-    options = [
-        f"--offset {quote(traces[index].sources[0].name)}={format_option(moves[number][0] + moved)}~"
-        f"{format_uncertainty(moves[number][1])}"
-        for index, number in enumerate(unit.tolist())
-        if number in moves and (moved := related.moved[index]) is not None
-    ]
-    if not options:
-        return KEEP_CLOCKS
-    by = np.array([moves.get(number, (0, 0))[0] for number in unit.tolist()], np.int64)[records.input]
-    then = replace(records, start=records.start + by, end=records.end + by, bound=records.bound // 2)
-    rest, shown = then.impossible(), _ends_of(records, pair)
-    if not rest.count and shown not in (Ends.OF_ONE_JOB, Ends.FEW):
-        return KEEP_CLOCKS
-    doubt = "the ends of these collectives do not show one job; if they are of one, "
-    doubt = "" if shown is Ends.OF_ONE_JOB else doubt
-    left = "all these collectives are possible"
-    if rest.count:
-        left = (
-            f"{rest.count} of {records.count} collectives remain impossible, by up to {format_short(rest.worst_ns)} "
-            f"instead of {format_short(worst.worst_ns)}"
-        )
-    return f"{doubt}with {listed(options, ' ')} {left}; {KEEP_CLOCKS}"
+@dataclass(frozen=True, slots=True, eq=False)
+class _Hint:
+    """The hint for inputs that contradict each other, found when it is printed: all offsets that are needed.
+
+    The inputs are aligned with them first: what is refused, or leaves collectives impossible, is not proposed.
+
+    Attributes:
+        records: the collectives of all inputs.
+        impossible: those of the inputs that the user does not place.
+    """
+
+    traces: Sequence[Trace]
+    related: Hosts
+    records: Occurrences
+    impossible: Sequence[Impossible]
+
+    def __str__(self) -> str:
+        """Return the hint as text."""
+        related, records = self.related, self.records
+        free = records.where(~related.users[records.input])
+        pair = _inputs(max(self.impossible, key=attrgetter("worst_ns")), free)
+        first, _ = _by_blame(free, int(np.min(free.input)), pair[0])
+        unit, shown = related.units(self.impossible), _ends_of(free, pair)
+        moves = _moves(records, unit, int(unit[first]))
+        options = related.offsets({index: moves[by] for index, by in enumerate(unit.tolist()) if by in moves})
+        if not moves or shown not in (Ends.OF_ONE_JOB, Ends.FEW) or not self._are_right(options):
+            return KEEP_CLOCKS
+        named = [
+            f"--offset {quote(self.traces[index].sources[0].name)}={format_option(ns)}~"
+            f"{format_uncertainty(options.offsets_within.get(index, 0))}"
+            for index, ns in options.offsets.items()
+        ]
+        doubt = "the ends of these collectives do not show one job; if they are of one, "
+        doubt = "" if shown is Ends.OF_ONE_JOB else doubt
+        return f"{doubt}with {listed(named, ' ')} all these collectives are possible; {KEEP_CLOCKS}"
+
+    def _are_right(self, constraints: Constraints) -> bool:
+        """Return whether an alignment with these options is accepted, and makes all collectives possible."""
+        from traceconv.align import align
+        from traceconv.align.causality import causality
+
+        policy = self.related.alignment.policy
+        try:
+            found = align(self.traces, policy=policy, constraints=constraints)
+        except TraceconvError:
+            return False
+        checks = causality(self.traces, found, policy.names if policy else None)
+        of_ranks = [check for check in checks.checks if check.rule is Rule.COLLECTIVE]
+        refused = any(contradiction.refuses for contradiction in checks.contradictions)
+        return not refused and not any(check.contradictions or check.after.count for check in of_ranks)
 
 
 def _ends_of(records: Occurrences, pair: tuple[int, int]) -> Ends:
@@ -595,10 +641,9 @@ class _Placed:
         ends = least > -NO_BOUND_NS // 2, most < NO_BOUND_NS // 2
         if least <= 0 <= most:
             return (0 if any(ends) else None), 0
-        helps = (least - most) * _HELPS < max(least, -most)
-        if not all(ends) or not helps:
+        if not all(ends) or least > most:
             return None, 0
-        move = _short(*sorted((least, most)))
+        move = _short(least, most)
         drift = round(HOSTS_DRIFT * int(np.max(records.end) - np.min(records.start)))
         return move, max(abs(move - limit) for limit in (least, most, *certain)) + drift
 
@@ -612,8 +657,8 @@ class _Placed:
 
 
 def _drawn_and_certain(records: Occurrences) -> tuple[tuple[I64, I64], tuple[I64, I64]]:
-    """Return the earliest entries and latest exits (ns): as drawn, by half of the bounds, then as is certain."""
-    half = records.bound // 2
+    """Return the earliest entries and latest exits (ns): as drawn by options, then as is certain."""
+    half = np.minimum(records.bound, UNSTATED_BOUND_NS) // 2
     entered, left = records.start + records.least - records.bound, records.end + records.most + records.bound
     return (records.start - half, records.end + half), (entered, left)
 

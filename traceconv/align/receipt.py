@@ -9,6 +9,7 @@ from itertools import chain, islice
 from typing import TYPE_CHECKING, Any
 
 from traceconv.align.checks import Causality
+from traceconv.align.constraints import NO_CONSTRAINTS, Constraints
 from traceconv.align.domains import Machine
 from traceconv.align.identity import Together
 from traceconv.align.placement import NoOverlap
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from traceconv.align.devices import DeviceBound
     from traceconv.align.duration_layout import Placement
     from traceconv.align.estimate import PairEstimate
-    from traceconv.align.inputs import ClockInput, HostsApart
+    from traceconv.align.inputs import ClockInput, HostsApart, Policy
 
 #: If a warning is about several inputs, the most names of them that are listed after the first one.
 _MOST_OTHERS = 3
@@ -124,6 +125,7 @@ class Alignment:
         skews: for each input the skews of its devices, by clock and track.
         others: for a log with calls of other processes than the recorded one: the rows of these slices.
         device_bounds: for inputs with collectives of a device the bound between devices, if it is less.
+        constraints, policy: what it was made with.
         zones_told: the inputs whose warnings tell what other zones would do: nobody need be asked for their zone.
     """
 
@@ -142,6 +144,8 @@ class Alignment:
     skews: Sequence[Mapping[int, Mapping[int, Any]]] = ()
     others: Mapping[int, I64] = field(default_factory=dict)
     device_bounds: Mapping[int, DeviceBound] = field(default_factory=dict)
+    constraints: Constraints = NO_CONSTRAINTS
+    policy: Policy | None = None
     zones_told: frozenset[int] = frozenset()
 
     @property

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -86,23 +86,23 @@ class Script:
     jitter: float
     paced: bool
 
-    def job(self, rng: np.random.Generator, rate: float = 0.0, given: F64 | None = None) -> list[Rank]:
-        """Return the two ranks of a job, whose pauses are longer by a ratio, and by what its input determines, ns."""
+    def job(self, rng: np.random.Generator, rate: float = 0.0, given: F64 | None = None, size: int = 2) -> list[Rank]:
+        """Return the ranks of a job, whose pauses are longer by a ratio, and by what its input determines, ns."""
         places = len(self.pauses)
         given = np.zeros(self.steps * places) if given is None else given
-        enters, leaves = np.zeros((2, self.steps * places)), np.zeros((2, self.steps * places))
-        ready, step = np.zeros(2), float((self.pauses + self.lasting).sum() + places * self.late) * (1 + rate)
+        enters, leaves = np.zeros((2, size, self.steps * places))
+        ready, step = np.zeros(size), float((self.pauses + self.lasting).sum() + places * self.late) * (1 + rate)
         step += float(given.reshape(-1, places).sum(axis=1).max())
         for number in range(self.steps * places):
             turn, place = divmod(number, places)
             if self.paced and not place:
                 ready = np.maximum(ready, turn * step)
             pause = self.pauses[place] * (1 + rate) + given[number] + abs(self.jitter * rng.standard_normal())
-            enters[:, number] = ready + pause + self.late * rng.random(2)
+            enters[:, number] = ready + pause + self.late * rng.random(size)
             end = enters[:, number].max() + self.lasting[place] * (1 + 0.01 * rng.random())
-            ready = leaves[:, number] = end + rng.exponential(5 * US, 2)
+            ready = leaves[:, number] = end + rng.exponential(5 * US, size)
         place = np.tile(np.arange(places, dtype=float), self.steps)
-        return [Rank(enters[rank], leaves[rank], place) for rank in range(2)]
+        return [Rank(enters[rank], leaves[rank], place) for rank in range(size)]
 
 
 def script(rng: np.random.Generator) -> Script:
@@ -120,25 +120,27 @@ def script(rng: np.random.Generator) -> Script:
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """How the two ranks are recorded.
+    """How the ranks are recorded.
 
     Attributes:
         ranks: what they did.
-        clocks: the wall clocks of their hosts.
+        clocks: the wall clocks of their hosts, one for each rank.
         skews: by how much the clock of each device is ahead of that of its host at the start, ns.
         faster: how much faster the clock of each device runs than that of its host, as a ratio.
         waits: whether each file ends with a wait for the device.
         seq: whether collectives have numbers.
         constraints: the options of the user.
+        per_host: how many ranks each host has.
     """
 
     ranks: list[Rank]
-    clocks: tuple[HostClock, HostClock]
-    skews: tuple[float, float] = (0.0, 0.0)
-    faster: tuple[float, float] = (0.0, 0.0)
+    clocks: Sequence[HostClock]
+    skews: Sequence[float] = (0.0, 0.0)
+    faster: Sequence[float] = (0.0,) * 4
     waits: bool = False
     seq: bool = True
     constraints: Constraints = field(default_factory=lambda: NO_CONSTRAINTS)
+    per_host: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,8 +180,8 @@ def placed(recorded: Recorded, rng: np.random.Generator) -> PlacedRank:
 
 
 def written(recorded: Recorded, folder: Path, rng: np.random.Generator) -> list[Path]:
-    """Write the files of the two ranks."""
-    paths = [folder / f"rank{number}.json" for number in range(2)]
+    """Write the files of the ranks."""
+    paths = [folder / f"rank{number}.json" for number in range(len(recorded.ranks))]
     for number, path in enumerate(paths):
         path.write_text(json.dumps(_document(recorded, number, rng)))
     return paths
@@ -187,7 +189,7 @@ def written(recorded: Recorded, folder: Path, rng: np.random.Generator) -> list[
 
 def _document(recorded: Recorded, number: int, rng: np.random.Generator) -> dict[str, Any]:
     """Return what Kineto writes of a rank."""
-    rank, clock = recorded.ranks[number], recorded.clocks[number]
+    rank, clock, size = recorded.ranks[number], recorded.clocks[number], len(recorded.ranks)
     shortest = rng.uniform(4, 30) * US
     latency = shortest + rng.exponential(20 * US, len(rank.enters)) * (rng.random(len(rank.enters)) < 0.8)
     launches = clock.read(rank.enters - latency)
@@ -200,8 +202,8 @@ def _document(recorded: Recorded, number: int, rng: np.random.Generator) -> dict
         call = {"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernelExC", "pid": 500, "tid": 500, "dur": 3.0}
         events.append({**call, "ts": round(float(launches[row]) / US, 3), "args": ids})
         args = {**ids, "stream": 20, "device": number, "Collective name": name, "In msg nelems": 1000 + place}
-        args |= {"Out msg nelems": 1000, "Group size": 2, "dtype": "Float", "Process Group Name": "0"}
-        args |= {"Process Group Ranks": "[0, 1]"} | ({"Seq": rank.first + row} if recorded.seq else {})
+        args |= {"Out msg nelems": 1000, "Group size": size, "dtype": "Float", "Process Group Name": "0"}
+        args |= {"Process Group Ranks": str([*range(size)])} | ({"Seq": rank.first + row} if recorded.seq else {})
         event = {"ph": "X", "cat": "kernel", "name": f"ncclDevKernel_{kernel}_Sum_f32_RING_LL(x)", "pid": 0, "tid": 20}
         times = float(begins[row]) / US, float(ends[row] - begins[row]) / US
         events.append({**event, "ts": round(times[0], 3), "dur": round(times[1], 3), "args": args})
@@ -212,8 +214,8 @@ def _document(recorded: Recorded, number: int, rng: np.random.Generator) -> dict
     return {
         "schemaVersion": 1,
         "deviceProperties": [],
-        "distributedInfo": {"backend": "nccl", "rank": number, "world_size": 2},
-        "host_name": f"node{number}",
+        "distributedInfo": {"backend": "nccl", "rank": number, "world_size": size},
+        "host_name": f"node{number // recorded.per_host}",
         "baseTimeNanoseconds": _BASE,
         "traceEvents": events,
     }
