@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,8 @@ import pytest
 from click.testing import CliRunner
 
 from tests.align.test_host_ends import ranks
+from tests.align.test_rank_hints import script
+from tests.benchmarks.alignment.host_trials import HostClock, Recorded, written
 from traceconv.align import align
 from traceconv.align.clock_overview import survey
 from traceconv.align.devices import NOTHING_KNOWN, DeviceSkew, skews
@@ -110,6 +113,35 @@ def test_a_device_that_is_behind_moves_no_host_beyond_the_bound() -> None:
     assert line.bound_ns is not None
     assert 395 * US < line.bound_ns < 600 * US
     assert any("120 of 120 kernels start before" in warning for warning in line.warnings)
+
+
+@pytest.mark.parametrize(
+    ("calls", "verdict"),
+    [
+        (lambda event: event, "ok"),
+        (lambda event: event | {"cat": "cpu_op"}, "assumed"),
+        (lambda event: event | {"args": {}}, "assumed"),
+        (lambda event: None, "ok"),
+    ],
+    ids=["launches", "operators", "launches without ids", "no events of the host"],
+)
+def test_a_device_that_nothing_ties_to_its_host_places_that_by_an_assumption(
+    calls: Callable[[dict[str, Any]], Any], verdict: str, tmp_path: Path
+) -> None:
+    """The device of the second host is 1 ms ahead of it, which only launches tell."""
+    job, clocks = script(40).job(np.random.default_rng(1)), (HostClock(), HostClock(3.0 * MS))
+    for path in (paths := written(Recorded(job, clocks, (0.0, 1.0 * MS)), tmp_path, np.random.default_rng(2))):
+        document = json.loads(path.read_text())
+        changed = [calls(event) if event["cat"] == "cuda_runtime" else event for event in document["traceEvents"]]
+        path.write_text(json.dumps(document | {"traceEvents": list(filter(None, changed))}))
+    found = align([read(path) for path in paths])
+    line = found.receipt[1]
+    assert line.verdict == verdict
+    for said in (line.method, found.hosts_apart[0].describe()):
+        assert ("taking the clocks of devices for those of their hosts" in said) == (verdict == "assumed")
+    assert line.moved_ns is not None
+    assert line.bound_ns is not None
+    assert (abs(line.moved_ns + 3 * MS) < line.bound_ns) == (calls({"args": 1}) == {"args": 1})
 
 
 def step(folder: Path) -> Path:

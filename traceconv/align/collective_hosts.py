@@ -11,7 +11,7 @@ of the others, or whose ranks contradict each other, is left out of the island.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from itertools import combinations
 
@@ -48,6 +48,7 @@ from traceconv.model.columns import I64
 from traceconv.model.numbers import format_short
 from traceconv.model.stated_collectives import Side
 from traceconv.model.trace import Trace
+from traceconv.model.track_table import processes
 
 #: The fewest collectives that place a host: recordings of two runs of a job may have a few that fit by chance.
 _LEAST = 8
@@ -195,17 +196,19 @@ def _with_hosts_related(
     by_user = [any(clock_map.by_user for clock_map in maps_of.values()) for maps_of in maps]
     said = np.unique(host_of[seen.input[np.array(by_user)[seen.input]]]).tolist()
     doubted = {islands.get(host, host) for host in said}  # islands that rest on a statement of the user
+    untied = set(host_of[_untied(inputs, seen)].tolist())
     moved = [_moved_by(inputs, wall) if wall in roughly else (0, 0) for wall in hosts]
     graph = inputs.graph.copy()
     for number, host in placed.hosts.items():
         first = hosts[host.beside]
         middle, of_first = (sum(moved[at]) // 2 for at in (number, host.beside))
         recorded = abs(host.clock_map.offset_ns + middle - of_first)
+        taken = _taken(untied, number, host.beside)
         text = (
-            f"{counted(host.collectives, 'collective')} of {counted(host.groups, 'group')}; its wall clock "
+            f"{counted(host.collectives, 'collective')} of {counted(host.groups, 'group')}{taken}; its wall clock "
             f"and that of {names[host.beside]} are {format_short(recorded)} apart"
         )
-        verdict = Verdict.ASSUMED if host.beside in doubted else host.clock_map.verdict
+        verdict = Verdict.ASSUMED if taken or host.beside in doubted else host.clock_map.verdict
         clock_map = replace(host.clock_map, steps=(Step(text, Provenance.ESTIMATED),), verdict=verdict)
         graph.relate_instead(hosts[number], first, clock_map)
         alone = np.unique(seen.input[host_of[seen.input] == number])
@@ -214,12 +217,33 @@ def _with_hosts_related(
             for domain in {clock.domain for clock in inputs.clocks_of(int(alone[0]))} & known.keys():
                 graph.relate(domain, first, replace(known[domain].then(clock_map), bound_ns=clock_map.bound_ns))
     apart = [
-        HostsApart(names[a], names[b], least - moved[a][1] + moved[b][0], most - moved[a][0] + moved[b][1], count)
+        HostsApart(
+            *(names[a], names[b], least - moved[a][1] + moved[b][0], most - moved[a][0] + moved[b][1], count),
+            _taken(untied, a, b),
+        )
         for a, b, least, most, count in placed.apart
     ]
     to = {hosts[number]: hosts[host.beside] for number, host in placed.hosts.items()}
     beside = {wall: to.get(first, first) for wall, first in inputs.beside.items()} | to
     return replace(inputs, graph=graph, hosts_apart=apart, beside=beside)
+
+
+def _untied(inputs: Inputs, seen: Occurrences) -> list[int]:
+    """Return the inputs with events of a host whose collectives ran on a device that no launch ties to that host."""
+    found = []
+    for index in np.unique(seen.input[seen.device > 0]).tolist():
+        trace, of_input = inputs.traces[index], (seen.input == index) & (seen.device > 0)
+        devices = np.unique(seen.device[of_input]) - 1
+        of_host = ~np.isin(processes(trace.tracks)[trace.slices.track], devices)
+        tied = {track for skews in inputs.skews[index].values() for track in skews}
+        if not tied.issuperset(devices.tolist()) and bool(of_host.any()):
+            found.append(index)
+    return found
+
+
+def _taken(untied: Set[int], *hosts: int) -> str:
+    """Return what is assumed for hosts of which some have devices that nothing ties to them; "" for none."""
+    return "" if untied.isdisjoint(hosts) else ", taking the clocks of devices for those of their hosts"
 
 
 def _refuse(inputs: Inputs, placed: PlacedHosts, host_of: I64) -> None:

@@ -219,6 +219,7 @@ class HostsApart:
 
     Attributes:
         least_ns, most_ns: by how much the clock of the host is ahead of the other one, at least and at most, ns.
+        assumed: what is assumed for that, as a clause of a sentence; "" for nothing.
     """
 
     host: str
@@ -226,6 +227,7 @@ class HostsApart:
     least_ns: int
     most_ns: int
     collectives: int
+    assumed: str = ""
 
     def describe(self) -> str:
         """Return the limits as a sentence."""
@@ -234,7 +236,8 @@ class HostsApart:
         if not either and most <= 0:
             host, other, least, most = other, host, -most, -least
         ends = [format_within(abs(end), (most - least) // _PART_HIDDEN) for end in (least, most)]
-        by = f"by {counted(self.collectives, 'collective')}{'' if either else ' of both'}, the wall clock of {host} is"
+        of_both = f"{'' if either else ' of both'}{self.assumed}"
+        by = f"by {counted(self.collectives, 'collective')}{of_both}, the wall clock of {host} is"
         apart = f"at most {ends[0]} behind and {ends[1]} ahead" if either else f"{ends[0]} to {ends[1]} ahead"
         return f"{by} {apart} of that of {other} (in the middle of the recording)"
 
