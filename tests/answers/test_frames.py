@@ -187,13 +187,26 @@ def test_types_of_args(values: list[object], expected: pa.DataType) -> None:
     assert frames_module._typed(pa, values).type == expected
 
 
-def test_args_are_decoded_once_for_each_object() -> None:
+@pytest.mark.parametrize("repeated", [False, True])
+@pytest.mark.parametrize("keys", [["Ev Idx", "no such"], ["Input Dims", "Input type"], ["no such"], ['a "b', "Ev Idx"]])
+def test_args_are_decoded_once_for_each_object(keys: list[str], repeated: bool) -> None:
     trace = traceconv.read(KINETO)
     slices = trace.slices
-    numbers, values = arg_values(trace.args, slices.args_at, slices.args_len, ["Ev Idx", "no such"])
+    numbers, values = arg_values(trace.args, slices.args_at, slices.args_len, keys, repeated=repeated)
     for number, at, length in zip(numbers, slices.args_at, slices.args_len, strict=True):
         whole = json.loads(bytes(trace.args.view(at, length))) if length else {}
-        assert values[number] == (whole.get("Ev Idx", ABSENT), ABSENT)
+        assert values[number] == tuple(whole.get(key, ABSENT) for key in keys)
+    if repeated and keys[0] == "Input Dims":
+        assert len(values) == len(set(map(repr, values))) < len(np.unique(slices.args_at)) / 2
+
+
+def test_absent_values_are_apart_from_others() -> None:
+    objects = [b'{"a":1}', b'{"b":1}', b'{"a":"1,","b":2}', b'{"a":1,"b":","}', b"{}", b'{"a":1}', b""]
+    at, length = np.cumsum([0, *map(len, objects[:-1])]), np.array(list(map(len, objects)), np.int32)
+    numbers, values = arg_values(Args([b"".join(objects)]), at, length, ["a", "b"], repeated=True)
+    expected = [(1, ABSENT), (ABSENT, 1), ("1,", 2), (1, ","), (ABSENT, ABSENT), (1, ABSENT), (ABSENT, ABSENT)]
+    assert [values[number] for number in numbers.tolist()] == expected
+    assert numbers[0] == numbers[5]
 
 
 def test_hostile_names() -> None:

@@ -160,7 +160,7 @@ def _events(trace: Trace, clock: int, rows: Array, kind: Array) -> Events:
 def _labels(trace: Trace, rows: Array) -> I32:
     """Return a number for each combination of a name and a problem."""
     slices = trace.slices
-    problem, values = arg_values(trace.args, slices.args_at[rows], slices.args_len[rows], _PROBLEM)
+    problem, values = arg_values(trace.args, slices.args_at[rows], slices.args_len[rows], _PROBLEM, repeated=True)
     number_of: dict[str, int] = {}
     same = np.array([number_of.setdefault(repr(value), len(number_of)) for value in values], np.int64)
     numbers: dict[tuple[int, int], int] = {}

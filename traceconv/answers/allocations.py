@@ -152,19 +152,20 @@ def _events(table: SliceTable) -> _Events:
             continue
         rows = np.flatnonzero((inputs == number) & in_window)
         rows = rows[_named(trace, marks.names, rows)]
-        keys = [marks.size, marks.address, *marks.device, *([marks.operator] if marks.operator else [])]
-        at, values = arg_values(trace.args, instants.args_at[rows], instants.args_len[rows], keys)
-        size = np.array([_size(value[0]) for value in values], np.int64)[at]
+        where = instants.args_at[rows], instants.args_len[rows]
+        at, values = arg_values(trace.args, *where, [marks.size, marks.address])
+        keys = [*marks.device, *([marks.operator] if marks.operator else [])]
+        owner, owners = arg_values(trace.args, *where, keys, repeated=True)
+        size = np.array([_size(value) for value, _ in values], np.int64)[at]
         direction = np.where(_named(trace, marks.frees, rows), -1, 1)
-        device = {repr(value[2:]): _device(marks, value[2 : 2 + len(marks.device)]) for value in values}
         columns = (
-            addresses.put(_place(value[1]) for value in values),
-            devices.put(device[repr(value[2:])] for value in values),
-            operators.put(_operator(value[-1]) if marks.operator else None for value in values),
+            addresses.put(_place(value) for _, value in values)[at],
+            devices.put(_device(marks, value[: len(marks.device)]) for value in owners)[owner],
+            operators.put(_operator(value[-1]) if marks.operator else None for value in owners)[owner],
         )
         kept = np.flatnonzero(size != _UNREADABLE)
         unreadable += len(rows) - len(kept)
-        parts.append((rows[kept], (size * direction)[kept], *(column[at[kept]] for column in columns)))
+        parts.append((rows[kept], (size * direction)[kept], *(column[kept] for column in columns)))
     nothing = (np.empty(0, np.int64),) * 5
     together = [np.concatenate(column) for column in zip(nothing, *parts, strict=True)]
     order = np.argsort(instants.ts[together[0]], kind="stable")

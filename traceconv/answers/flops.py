@@ -156,8 +156,8 @@ def flops(table: SliceTable, peak: Peak | None = None) -> Section:
     least, by operations or bytes, of the time it took.
     """
     section = Section("flops", _COLUMNS)
-    rows, calls = _calls(table)
-    if not calls:
+    rows, which, calls = _calls(table)
+    if not len(rows):
         section.notes.append("no shapes of such calls")
         return section
     time, of_device = _time(table, rows)
@@ -167,17 +167,21 @@ def flops(table: SliceTable, peak: Peak | None = None) -> Section:
         if info.marks.flops
         for name, element in info.marks.flops.elements.items()
     }
+    has_time = time > 0
+    counts = np.bincount(which[has_time], minlength=len(calls)).tolist()
+    times = np.zeros(len(calls), np.int64)
+    np.add.at(times, which, time)
     groups: dict[tuple[str, str, str], list[int]] = {}
     for number, call in enumerate(calls):
-        if time[number] and call is not None:
+        if counts[number] and call is not None:
             groups.setdefault((call.name, call.shape, call.type), []).append(number)
     for (name, shape, kind), members in groups.items():
-        same = [call for at in members if (call := calls[at]) is not None]
-        flop, size = sum(call.flop for call in same), sum(call.bytes for call in same)
-        total = int(np.sum(time[members]))
+        same = [(call, counts[at]) for at in members if (call := calls[at]) is not None]
+        flop, size = (sum(count * getattr(call, field) for call, count in same) for field in ("flop", "bytes"))
+        total, count = int(np.sum(times[members])), sum(count for _, count in same)
         share = peak.share(flop, size, total, elements[kind][0]) if peak is not None and kind in elements else None
         cells: tuple[Cell, ...] = (flop / 1e9, flop / total / 1e3, flop / size if size else None, share)
-        section.rows.append((name, shape, kind, len(members), total, *cells))
+        section.rows.append((name, shape, kind, count, total, *cells))
     section.rows.sort(key=lambda row: (-int(row[section.place("time_ns")] or 0), str(row[0]), str(row[1])))
     if any(float(row[section.place("limit_share")] or 0) > 1 for row in section.rows):
         section.notes.append("a share above 100 %: the device can do more than --peak says")
@@ -186,14 +190,14 @@ def flops(table: SliceTable, peak: Peak | None = None) -> Section:
     if others:
         named = ", ".join(kind or "calls without a stated type" for kind in others)
         section.notes.append(f"no share of the limit for {named}: --peak is about {', '.join(stated)}")
-    idle = int(np.count_nonzero(time == 0))
+    idle = int(np.count_nonzero(~has_time))
     if idle:
         section.notes.append(f"left out: {quantity(idle, CALLS)} without recorded work on the device beside them")
-    untold = [number for number, call in enumerate(calls) if call is None and time[number]]
+    untold = [number for number, call in enumerate(calls) if call is None and counts[number]]
     if untold:
-        some, length = quantity(len(untold), CALLS), format_short(int(np.sum(time[untold])))
-        section.notes.append(f"left out: {some} whose shapes do not tell the work, {length} in all")
-    of_rows = int(sum(np.sum(time[members]) for members in groups.values()))
+        some, length = sum(counts[number] for number in untold), format_short(int(np.sum(times[untold])))
+        section.notes.append(f"left out: {quantity(some, CALLS)} whose shapes do not tell the work, {length} in all")
+    of_rows = int(sum(np.sum(times[members]) for members in groups.values()))
     if 0 < of_rows < of_device:
         known = shown_cell(of_rows / of_device, Unit.SHARE)
         section.notes.append(f"{known} of the time of launched device work is that of these calls")
@@ -204,8 +208,11 @@ def flops(table: SliceTable, peak: Peak | None = None) -> Section:
     return section
 
 
-def _calls(table: SliceTable) -> tuple[Rows, list[_Call | None]]:
-    """Return the calls of listed names that hold no other one; None for those whose shapes do not tell their work."""
+def _calls(table: SliceTable) -> tuple[Rows, Rows, list[_Call | None]]:
+    """Return the rows of calls of listed names that hold no other such call, the number of each, and calls by number.
+
+    A call whose shapes do not tell its work is None.
+    """
     trace, slices = table.trace, table.trace.slices
     is_call = np.zeros(len(slices.ts), bool)
     parts: list[tuple[Rows, FlopMarks, dict[int, tuple[str, tuple[int, ...]]]]] = []
@@ -222,18 +229,17 @@ def _calls(table: SliceTable) -> tuple[Rows, list[_Call | None]]:
     holds = np.append(np.zeros(len(slices.ts), bool), False)  # NONE is the last one
     holds[first_above(table, np.where(parent == NO_PARENT, NONE, parent), is_call)] = True
     found: list[Rows] = [np.empty(0, np.intp)]
-    calls: list[_Call | None] = []
+    which, calls = [np.empty(0, np.intp)], list[_Call | None]()
     for rows, marks, names in parts:
         rows = rows[~holds[rows]]
         keys = (marks.shapes, marks.types, marks.inputs)
-        numbers, values = arg_values(trace.args, slices.args_at[rows], slices.args_len[rows], keys)
-        pairs = list(zip(slices.name[rows].tolist(), numbers.tolist(), strict=True))
-        known = {
-            (name, at): _call(trace.strings[name], names[name], marks.elements, *values[at]) for name, at in set(pairs)
-        }
+        numbers, values = arg_values(trace.args, slices.args_at[rows], slices.args_len[rows], keys, repeated=True)
+        pairs, number = np.unique(slices.name[rows] * np.int64(len(values)) + numbers, return_inverse=True)
         found.append(rows)
-        calls += [known[pair] for pair in pairs]
-    return np.concatenate(found), calls
+        which.append(len(calls) + number.reshape(-1))
+        for name, at in zip(*(part.tolist() for part in np.divmod(pairs, max(len(values), 1))), strict=True):
+            calls.append(_call(trace.strings[name], names[name], marks.elements, *values[at]))
+    return np.concatenate(found), np.concatenate(which), calls
 
 
 def _call(

@@ -504,7 +504,7 @@ def _args(table: SliceTable, keys: Sequence[str]) -> tuple[I32, list[str]]:
     slices, known = table.trace.slices, dict[str, int]()
     numbers_of_rows = np.empty(len(slices.ts), np.int32)
     for rows in chunks(len(numbers_of_rows)):  # the values are Python objects
-        numbers, values = arg_values(table.trace.args, slices.args_at[rows], slices.args_len[rows], keys)
+        numbers, values = arg_values(table.trace.args, slices.args_at[rows], slices.args_len[rows], keys, repeated=True)
         texts = (as_text(next((value for value in some if value is not ABSENT), "")) for some in values)
         numbers_of_rows[rows] = _numbered(texts, known)[numbers]
     return numbers_of_rows, list(known)

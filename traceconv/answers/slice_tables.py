@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from functools import cached_property
@@ -339,11 +339,11 @@ class SliceTable:
         count = int(np.count_nonzero(~self.timed[rows]))
         return [f"{start} {quantity(count, SLICES)} whose duration was not recorded"] if count else []
 
-    def once(self, function: Callable[[SliceTable], Any]) -> Any:
-        """Return the result of a function of this table, which is called once."""
-        if function not in self._results:
-            self._results[function] = function(self)
-        return self._results[function]
+    def once(self, function: Callable[..., Any], *args: Hashable) -> Any:
+        """Return the result of a function of this table and of args, which is called once with them."""
+        if (function, args) not in self._results:
+            self._results[function, args] = function(self, *args)
+        return self._results[function, args]
 
     def in_window(self, instants: I64) -> npt.NDArray[np.bool_]:
         """Return a mask of the times (ns) in the window."""

@@ -140,12 +140,16 @@ def step_kernels(table: SliceTable) -> Section:
     section = Section("step_kernels", _KERNELS)
     slices, line = table.trace.slices, np.zeros(len(table.trace.tracks), np.int64)
     ran: dict[int, tuple[Timelines, ...]] = {}  # of devices, which have all steps in common
+    did: dict[tuple[int, int], tuple[I64, I64]] = {}  # by device, in median steps, which slow steps have in common
     for slow in slow_steps(table):
         for device in _of_step(table, slow.row, table.once(_devices_of_inputs).get(str(slow.end[-1]), [])):
             if id(device) not in ran:
                 ran[id(device)] = tuple(timelines(slices, rows, line) for rows in device.rows)
-            step, usual = (_did(table, device, ran[id(device)], row) for row in (slow.row, slow.usual))
-            found = differences_of(table.trace.strings, step, usual, _DOES, {_IDLE: Unnamed.IDLE})
+            usual = id(device), slow.usual
+            if usual not in did:
+                did[usual] = _did(table, device, ran[id(device)], slow.usual)
+            step = _did(table, device, ran[id(device)], slow.row)
+            found = differences_of(table.trace.strings, step, did[usual], _DOES, {_IDLE: Unnamed.IDLE})
             by_kind = [largest([part for part in found if part.kind == kind], kind) for kind in _DOES]
             parts = sorted(chain(*by_kind), key=lambda part: (part.name is OTHERS, part.usual - part.time))
             section.rows += slow.cells(parts, device.title)

@@ -478,8 +478,8 @@ def largest(found: list[Difference], kind: str = "") -> list[Difference]:
 
 def differences(table: SliceTable, step: int, usual: int) -> list[Difference]:
     """Return the self times of each name in a step and in the median step, the largest increase first."""
-    codes = _self_times(table, step), _self_times(table, usual)
-    return differences_of(names(table).texts, *codes, _KINDS, _SPECIAL)
+    usual_times = table.once(_self_times, usual)  # which all slow steps of a track have in common
+    return differences_of(names(table).texts, _self_times(table, step), usual_times, _KINDS, _SPECIAL)
 
 
 def differences_of(
