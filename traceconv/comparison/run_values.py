@@ -378,7 +378,7 @@ def _device(table: SliceTable, steps: Rows, keys: _Codes) -> dict[str, Values]:
     code = np.where(is_chosen, np.where(operator == NONE, NONE, keys.codes[operator]), _NOT_CHOSEN)
     of_operator, key = np.unique(code, return_inverse=True)
     texts = [keys.text(each, NO_OPERATOR) for each in of_operator.tolist()]
-    of_name = _Codes(table, ("name",), keys.renamed)
+    of_name = keys if tuple(keys.by) == ("name",) else _Codes(table, ("name",), keys.renamed)
     names, name = np.unique(np.where(is_chosen, of_name.codes[rows], _NOT_CHOSEN), return_inverse=True)
     blank = ("",) * (len(keys.by) - 1)
     of_names = [(*of_name.text(each, ""), *blank) for each in names.tolist()]

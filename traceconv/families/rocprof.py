@@ -577,13 +577,15 @@ class Rocprof(Importer):
         """Return YES by the key of the JSON or the heading of a table."""
         if _SDK_JSON.search(head.data[:4096]):
             return Match.yes("JSON of ROCprofiler-SDK")
-        is_of_chrome = head.text[:1] == b"{" and b'"traceEvents"' in head.data[:4096]
-        if is_of_chrome and b'"traceconv"' not in head.data[:4096] and _V1_JSON.search(head.data):
-            return Match.yes("Chrome JSON with the process names of rocprof")
+        if head.text[:1] in (b"{", b"["):  # the search for headings is slow
+            is_of_chrome = b'"traceEvents"' in head.data[:4096] and b'"traceconv"' not in head.data[:4096]
+            if is_of_chrome and _V1_JSON.search(head.data):
+                return Match.yes("Chrome JSON with the process names of rocprof")
+            return Match.no("no key or process names of rocprof")
         heading = _HEADING.search(head.data) or _STATS.search(head.data) or _UNTIMED.search(head.data)
         if heading and re.search(rb"Kernel_?Name|Function|Agent_Id|Correlation_Id|Calls", heading[0], re.IGNORECASE):
             return Match.yes("the heading of a rocprof table")
-        return Match.no("no key, process names or table heading of rocprof")
+        return Match.no("no table heading of rocprof")
 
     def read(self, source: Source, out: Builder) -> None:
         head = source.head()
