@@ -42,6 +42,8 @@ def whole_of(text: str | bytes) -> int | None:
     >>> whole_of("-12"), whole_of(b"007"), whole_of("1.5"), whole_of("²"), whole_of("9" * 20)
     (-12, 7, None, None, None)
     """
+    if text.isdigit() and len(text) <= _PLAIN_DIGITS and text.isascii():
+        return int(text)
     digits = text if text.isdigit() else text[1:] if text[:1] in ("-", "+", b"-", b"+") else text[:0]
     if len(digits) > _DIGITS_64 or not is_digits(digits):
         return None

@@ -88,7 +88,7 @@ class ChromeEvents:
         self._processes: dict[bytes, TrackId] = {}
         self._threads: dict[bytes, TrackId] = {}  # by `thread_key`
         self._async: dict[tuple[bytes, str, str, bytes], TrackId] = {}
-        self._counters: dict[tuple[bytes, str, bytes, str], TrackId] = {}
+        self._counters: dict[tuple[TrackId | bytes, str, bytes, str], TrackId] = {}
         self._global = NO_TRACK
         self._samples = Samples(out, self.place)
         self._handlers: dict[str, Callable[[Event, int, int], None]] = {
@@ -278,13 +278,15 @@ class ChromeEvents:
 
     def counter_track(self, event: Event, series: str) -> TrackId:
         """Return the track of one series of a counter: named as the counter if the series adds nothing to it."""
-        key = (bytes(event.pid), event.name, bytes(event.id), series)
+        process = self.process(bytes(event.pid))
+        key = (process, event.name, bytes(event.id), series)
         track = self._counters.get(key)
         if track is None:
+            key = (process, event.name, bytes(event.id), sys.intern(series))  # there may be millions
             name = event.name + (f"[{text_of(bytes(event.id))}]" if event.id is not ABSENT else "")
             if series not in ("value", event.name, ""):
                 name = f"{name} {series}"
-            track = self._counters[key] = self.out.tracks.counter(name, self.process(bytes(event.pid)))
+            track = self._counters[key] = self.out.tracks.counter(name, process)
         return track
 
     def asynchronous(self, event: Event, ts: int, number: int) -> None:
@@ -500,9 +502,9 @@ class RowAdder:
             is_watched &= np.isin(rows.phase, _INSTANTS) & (rows.args_len > 0)
         looked = np.flatnonzero(rows.is_fresh | is_watched | (rows.phase == 0))
         watched: list[int] = []  # consecutive ones
-        for row, phase, is_fresh, is_one in zip(
-            *(column.tolist() for column in (looked, rows.phase[looked], rows.is_fresh[looked], is_watched[looked])),
-            strict=True,
+        columns = (rows.phase, rows.is_fresh, is_watched, rows.stand, rows.name, rows.category)
+        for row, phase, is_fresh, is_one, *new in zip(
+            looked.tolist(), *(column[looked].tolist() for column in columns), strict=True
         ):
             if watched and (is_fresh or not phase):
                 self._watch(rows, watched, count)
@@ -512,7 +514,7 @@ class RowAdder:
                 self._events.prepare(event)
                 self._events.dispatch(event, count + row + 1)
             elif is_fresh:
-                self._meet(rows, row)
+                self._meet(rows.scanner, phase, *new)
             if is_one:
                 watched.append(row)
         if watched:
@@ -538,16 +540,15 @@ class RowAdder:
         self._text_strings = _with_room(self._text_strings, count)
         self._stand_tracks = _with_room(self._stand_tracks, scanner.stand_count)
 
-    def _meet(self, rows: Rows, row: int) -> None:
+    def _meet(self, scanner: RowScanner, phase: int, stand: int, name: int, category: int) -> None:
         """Register the new texts and the new stand of an event."""
-        stand, name, category = (int(column[row]) for column in (rows.stand, rows.name, rows.category))
-        if self._stand_tracks[stand] == _UNKNOWN:
-            self._stand_tracks[stand] = self._events.track_of(*rows.scanner.stand(stand))
-        if rows.phase[row] not in _FLOW_PHASES:
-            for number in (name,) if rows.phase[row] == _END else (name, category):
-                if self._text_strings[number] != _UNKNOWN:
-                    continue
-                self._text_strings[number] = self._events.out.tables.string(rows.scanner.name(number))
+        tracks, strings = self._stand_tracks.data, self._text_strings.data
+        if tracks[stand] == _UNKNOWN:
+            tracks[stand] = self._events.track_of(*scanner.stand(stand))
+        if phase not in _FLOW_PHASES:
+            for number in (name,) if phase == _END else (name, category):
+                if strings[number] == _UNKNOWN:
+                    strings[number] = self._events.out.tables.string(scanner.name(number))
 
     def _add_flows(self, rows: Rows, chosen: I64, origin: I64) -> None:
         flows, name_of = self._events.flows, rows.scanner.name

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import struct
+from functools import cache
 from itertools import pairwise
 from typing import Any
 
@@ -34,17 +35,18 @@ def varint(value: int) -> bytes:
     return out + _SMALL[value]
 
 
+@cache
 def tag(field: int, wire_type: int) -> bytes:
     """Return the bytes before a value."""
     return varint(field << 3 | wire_type)
 
 
 def integer(field: int, value: int) -> bytes:
-    return varint(field << 3) + varint(value)
+    return tag(field, 0) + varint(value)
 
 
 def blob(field: int, data: bytes) -> bytes:
-    return varint(field << 3 | 2) + varint(len(data)) + data
+    return tag(field, 2) + varint(len(data)) + data
 
 
 def headed(field: int, chunks: list[bytes]) -> list[bytes]:

@@ -65,9 +65,9 @@ class Arrangement:
         self._tracks, self._ids = trace.tracks, ids
         self._kind, self._own_descriptions = trace.tracks.column("kind"), trace.tracks.texts("description")
         numbers, lane_of = np.arange(len(ids), dtype=np.int32), trace.tracks.column("lane_of")
-        self._lane_of = lane_of
-        self._has_number = ids.tid == trace.tracks.numbers()
         self.mains: I32 = np.where((lane_of == NO_TRACK) | ids.native[lane_of], numbers, lane_of)
+        self._main_of, self._is_lane = self.mains.data, (lane_of != NO_TRACK).data
+        self._is_row_of_thread = ((self._kind == _THREAD) & ~ids.native & (ids.tid == trace.tracks.numbers())).data
         self._has_row = self.mains == numbers
         self._is_plain = ~ids.native & (self._kind != _COUNTER)
         self._parents = ids.parent.copy()
@@ -76,6 +76,7 @@ class Arrangement:
         self.joined_doubts: dict[int, tuple[str, ...]] = {}
         self._descriptions: dict[int, str] = {}
         self._moved, self._late = np.zeros(len(ids), bool), np.zeros(len(ids), bool)
+        self._is_late = self._late.data
         self.left_out: set[int] = set()
         self.groups: dict[tuple[int, int], int] = {}
         self._group_of = np.zeros(len(ids), np.int8)
@@ -108,13 +109,10 @@ class Arrangement:
         """The inputs in whose groups the tracks are; below 0 for tracks that are in none."""
         return self._input_of[self.mains]
 
-    def parent(self, index: int) -> int:
-        """Return the displayed parent of a track, NO_TRACK at the top."""
-        return int(self._parents[self.mains[index]])
-
-    def input_of(self, index: int) -> int:
-        """Return the input in whose group a track is; below 0 for none."""
-        return int(self._input_of[self.mains[index]])
+    @property
+    def groups_of(self) -> npt.NDArray[np.int8]:
+        """In which group of its parent each track is; 0 for none."""
+        return self._group_of[self.mains]
 
     def name(self, index: int) -> str:
         """Return the displayed name of a track, with its doubts."""
@@ -123,33 +121,29 @@ class Arrangement:
 
     def doubts(self, index: int) -> tuple[str, ...]:
         """Return the doubts behind the name of a track, with those of left-out groups around it."""
-        main = int(self.mains[index])
+        main = self._main_of[index]
         track = self._tracks.special_of(main)
         return self.joined_doubts.get(main) or (track.doubts if track else ())
 
     def _name(self, index: int) -> str:
         """Return the displayed name of a track without its doubts."""
-        main = int(self.mains[index])
+        main = self._main_of[index]
         if main in self._names:
             name = self._names[main]
-        elif self._lane_of[main] != NO_TRACK:  # the row of the thread itself has its name
+        elif self._is_lane[main]:  # the row of the thread itself has its name
             name = LANE
-        elif self._kind[main] == _THREAD and not self._ids.native[main] and self._has_number[main]:
+        elif self._is_row_of_thread[main]:
             name = f"{self._ids.names[main] or 'thread'} {self._ids.tid[main]}"
         elif track := self._tracks.special_of(main):
             labels = () if self._ids.native[main] else track.labels
             name = ", ".join([track.shown or self._ids.names[main], *labels])
         else:
             name = self._ids.names[main]
-        return _LATE + name.removeprefix(_LATE) if self._late[main] else name
+        return _LATE + name.removeprefix(_LATE) if self._is_late[main] else name
 
     def description(self, index: int) -> str:
         """Return the help text of a track, with those of left-out groups around it."""
         return self._descriptions.get(index) or self._own_descriptions[index]
-
-    def group(self, index: int) -> int:
-        """Return in which group of its parent a track is; 0 for none."""
-        return int(self._group_of[self.mains[index]])
 
     def group_name(self, parent: int, group: int) -> str:
         """Return the name of a group of a track."""
@@ -228,7 +222,7 @@ class Arrangement:
         self._spread(shows)
         above = self._parents
         beside = (above != NO_TRACK) & shows[above] & self._ids.native[above] & (self._kind[above] != _THREAD)
-        self._late = self._has_row & beside & ~shows & self._is_plain
+        self._late[:] = self._has_row & beside & ~shows & self._is_plain
         self._late[list(self.left_out)] = False
 
     def _spread(self, shows: Mask) -> None:
@@ -272,7 +266,7 @@ class Arrangement:
         """Renumber the positions of siblings after changes."""
         parents, inputs, mains = self.parents, self.inputs_of, self.mains
         has_changed = np.zeros(len(parents) + 1, bool)  # the last one is for NO_TRACK
-        has_changed[[NO_TRACK, *(parent for parent, _ in self.groups), *map(self.parent, self._renamed)]] = True
+        has_changed[[NO_TRACK, *(parent for parent, _ in self.groups), *parents[self._renamed].tolist()]] = True
         has_changed[parents[self._moved]] = True
         takes_part = has_changed[parents]
         takes_part[list(self.left_out)] = False

@@ -18,6 +18,7 @@ import hashlib
 from array import array
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
 from json.encoder import encode_basestring_ascii
 from typing import Any, NamedTuple
 
@@ -30,7 +31,7 @@ from traceconv.families.index import FORMATS
 from traceconv.families.perfetto.arrangement import COUNTERS, MARKS, NO_INPUT, Arrangement, Mask
 from traceconv.families.registry import importer_class
 from traceconv.model.clocks import Verdict
-from traceconv.model.columns import I32, I64, chunks, occurring
+from traceconv.model.columns import I32, I64, occurring
 from traceconv.model.numbers import read_json
 from traceconv.model.source_info import Layer, Placing, SourceInfo
 from traceconv.model.trace import Trace
@@ -57,6 +58,10 @@ _ROOT_UUID = 0
 #: What the uuids of groups are made of.
 _OF_GROUPS = {COUNTERS: "counters of", MARKS: "marks of"}
 _ATTRIBUTES = 126  # of TracePacket
+#: The fields about parents that are kept: siblings follow one another mostly.
+_MOST_PARENTS = 1 << 10
+#: The values of a column that are encoded at a time.
+_ENCODED = 1 << 14
 _LONG_PATH = 1000
 
 # TrackDescriptor, and values of it
@@ -65,17 +70,18 @@ _ORDER_RANK, _DESCRIPTION, _MERGE_BEHAVIOR, _MERGE_KEY, _PROCESS_ORDERING, _THRE
 _UNITS = {"ns": 1, "count": 2, "bytes": 3}
 #: The stated order of the tracks inside one; and that the tracks of one key are drawn in one row.
 _ORDERED = wire.integer(_CHILD_ORDERING, 3)
-_MERGED_BY_KEY = wire.integer(_MERGE_BEHAVIOR, 3)
+_MERGED_BY_KEY, _KEY_TAG = wire.integer(_MERGE_BEHAVIOR, 3), wire.tag(_MERGE_KEY, 0)
 
 
 class Tree:
     """The tracks of a file: numbered, arranged and described."""
 
     def __init__(self, trace: Trace) -> None:
-        self._trace, self._kind = trace, trace.tracks.column("kind")
+        self._trace, self._kinds = trace, trace.tracks.column("kind").data
         self.ids = Identities(trace)
         self.uuids = track_uuids(trace)
         self.shown = Arrangement(trace, self.ids)
+        self._parent_field = lru_cache(_MOST_PARENTS)(self._parent_field_of)
 
     def uuid_fields(self, field: int) -> Iterator[bytes]:
         """Yield a field with the uuid of each track."""
@@ -94,9 +100,11 @@ class Tree:
         yield wire.integer(_UUID, _ROOT_UUID) + _ORDERED + ordered
         shown = self.shown
         yield from map(self._input, shown.inputs)
-        rows, natives = self._trace.tracks.column("lane_of"), self.ids.native.data
-        rows = np.where(rows == NO_TRACK, np.arange(len(rows)), rows)
-        is_thread = (self.ids.native & (self._kind != _PROCESS) & (self._kind != _COUNTER)).data
+        lane_of, natives = self._trace.tracks.column("lane_of"), self.ids.native.data
+        rows = np.where(lane_of == NO_TRACK, np.arange(len(lane_of)), lane_of).data
+        parents, inputs, groups = shown.parents.data, shown.inputs_of.data, shown.groups_of.data
+        kind, process = self._trace.tracks.column("kind"), self.ids.process.data
+        is_thread = (self.ids.native & (kind != _PROCESS) & (kind != _COUNTER)).data
         columns = (
             self.uuid_fields(_UUID),
             _integers(1, self.ids.pid),
@@ -107,15 +115,21 @@ class Tree:
             if index in shown.left_out:
                 continue
             is_native = bool(natives[index])
-            if is_native and self.ids.process[index] == index and self._kind[index] != _PROCESS:
-                process = _hash(["process of", str(self.uuids[index])])  # a sampled track without a process
-                yield wire.integer(_UUID, process) + self._process_field(index)
-            kind = self._thread_field(index, pid + tid) if is_thread[index] else self._kind_fields(index, is_native)
-            fields = [uuid, kind, _ORDERED, rank]
+            if is_thread[index]:
+                if process[index] == index:
+                    of_thread = _hash(["process of", str(self.uuids[index])])  # a sampled track without a process
+                    yield wire.integer(_UUID, of_thread) + self._process_field(index, pid)
+                fields = [uuid, self._thread_field(index, pid + tid), _ORDERED, rank]
+            elif is_native and self._kinds[index] == _PROCESS:
+                fields = [uuid, self._process_field(index, pid), _ORDERED, rank]
+            else:
+                fields = [uuid, self._row_fields(index, parents[index], inputs[index], groups[index]), _ORDERED, rank]
             if description := shown.description(index):
                 fields.append(wire.text(_DESCRIPTION, description))
             if not is_native:  # Perfetto draws siblings with equal keys in one row, whatever their names: lanes
-                fields += _MERGED_BY_KEY, wire.integer(_MERGE_KEY, self.uuids[rows[index]])
+                main = rows[index]
+                key = uuid[1:] if main == index else wire.varint(self.uuids[main])
+                fields += _MERGED_BY_KEY, _KEY_TAG, key
             yield b"".join(fields)
         yield from (self._group(parent, group) for parent, group in shown.groups)
 
@@ -138,40 +152,38 @@ class Tree:
     def _group_uuid(self, parent: int, group: int) -> int:
         return _hash([_OF_GROUPS[group], str(self.uuids[parent])])
 
-    def _process_field(self, index: int) -> bytes:
+    def _process_field(self, index: int, pid: bytes) -> bytes:
         track, name = self._trace.tracks.special_of(index), self.ids.title(index)
-        process = wire.integer(1, int(self.ids.pid[index]))
-        if name:
-            process += wire.text(6, name)
+        fields = pid + wire.text(6, name) if name else pid
         for label in [*self.ids.groups_above(index), *(track.labels if track else ())]:
-            process += wire.text(8, label)
-        return wire.blob(_PROCESS_FIELD, process)
+            fields += wire.text(8, label)
+        return wire.blob(_PROCESS_FIELD, fields)
 
     def _thread_field(self, index: int, numbers: bytes) -> bytes:
         name = self.ids.title(index)
         return wire.blob(_THREAD_FIELD, numbers + wire.text(5, name) if name else numbers)
 
-    def _kind_fields(self, index: int, is_native: bool) -> bytes:
-        kind = self._kind[index]
-        if is_native and kind == _PROCESS:
-            return self._process_field(index)
-        fields = wire.text(_NAME, self.shown.name(index))
-        parent, number = self.shown.parent(index), self.shown.input_of(index)
-        if parent != NO_TRACK:
-            group = self.shown.group(index)
-            fields += wire.integer(_PARENT, self._group_uuid(parent, group) if group else self.uuids[parent])
-        elif number != NO_INPUT:
-            fields += wire.integer(_PARENT, self.input_uuid(number))
-        if kind == _COUNTER:
-            unit = self._trace.tracks[index].unit
+    def _row_fields(self, index: int, parent: int, number: int, group: int) -> bytes:
+        """Return the fields of a track that is neither a process nor a thread with a number."""
+        fields = wire.text(_NAME, self.shown.name(index)) + self._parent_field(parent, number, group)
+        if self._kinds[index] == _COUNTER:
+            track = self._trace.tracks.special_of(index)
+            unit = track.unit if track else ""
             known = wire.integer(3, _UNITS[unit]) if unit in _UNITS else wire.text(6, unit) if unit else b""
             fields += wire.blob(_COUNTER_FIELD, known)
         return fields
 
+    def _parent_field_of(self, parent: int, number: int, group: int) -> bytes:
+        """Return the field with what a row is in: a track, a group of its tracks, the group of an input, or nothing."""
+        if parent != NO_TRACK:
+            return wire.integer(_PARENT, self._group_uuid(parent, group) if group else self.uuids[parent])
+        return wire.integer(_PARENT, self.input_uuid(number)) if number != NO_INPUT else b""
+
 
 def _integers(field: int, values: npt.NDArray[Any]) -> Iterator[bytes]:
     """Yield an integer field for each value, which must not be negative."""
-    return (number for rows in chunks(len(values)) for number in wire.integers(field, values[rows].astype(np.int64)))
+    some = (values[start : start + _ENCODED].astype(np.int64) for start in range(0, len(values), _ENCODED))
+    return (number for part in some for number in wire.integers(field, part))
 
 
 # -- the identity of tracks ---------------------------------------------------------------------------------------
@@ -205,11 +217,6 @@ class _Path(NamedTuple):
     members: str
     characters: int
 
-    def below(self, *parts: str) -> _Path:
-        """Return the path with more parts behind it."""
-        more = ", ".join(map(encode_basestring_ascii, parts))
-        return _Path(f"{self.members}, {more}", self.characters + sum(map(len, parts)))
-
     def short(self) -> _Path:
         """Return the path, or its hash if it is long, so that the size does not grow with the depth."""
         return self if self.characters <= _LONG_PATH else _path(str(_hash_of(self.members)))
@@ -236,19 +243,20 @@ class _Paths:
 
     def hash_of(self, index: int, repeat: int) -> int:
         """Return the hash of the path of a track and a number; those of its parents must have been requested before."""
-        if self._has_children[index]:
-            members = self._path_of(index).members
-        else:
-            pid, tid = self._pid_and_tid(index)
-            name = encode_basestring_ascii(self._names[index])
-            members = f'{self._above(index).members}, "{_KINDS[self._kinds[index]]}", {name}, "{pid}", "{tid}"'
-        return _hash_of(f'{members}, "{repeat}"')
+        return _hash_of(f'{self._path_of(index).members}, "{repeat}"')
 
     def _path_of(self, index: int) -> _Path:
-        parts = _KINDS[self._kinds[index]], self._names[index], *self._pid_and_tid(index)
-        path = self._above(index).below(*parts)
-        if self._parents[index] != NO_TRACK and self._has_children[index]:
-            self._kept[index] = path.short()
+        above, kind, name = self._above(index), _KINDS[self._kinds[index]], self._names[index]
+        pid, tid = self._pid_and_tid(index)
+        path = _Path(
+            f'{above.members}, "{kind}", {encode_basestring_ascii(name)}, "{pid}", "{tid}"',
+            above.characters + len(kind) + len(name) + len(pid) + len(tid),
+        )
+        if self._has_children[index]:
+            if self._parents[index] == NO_TRACK:
+                self._top = index, path.short()
+            else:
+                self._kept[index] = path.short()
         return path
 
     def _above(self, index: int) -> _Path:
@@ -259,7 +267,7 @@ class _Paths:
         if parent in self._kept:
             return self._kept[parent]
         if parent != self._top[0]:
-            self._top = parent, self._path_of(parent).short()
+            self._path_of(parent)
         return self._top[1]
 
     def _pid_and_tid(self, index: int) -> tuple[str, str]:

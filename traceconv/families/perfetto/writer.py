@@ -164,6 +164,12 @@ def _attributes(values: dict[str, Any]) -> list[bytes]:
     return wire.headed(_PACKET, [*wire.headed(_ATTRIBUTES, parts), _STATE])
 
 
+#: More than the bytes of a field with the uuid of a track.
+_UUID_BYTES = 16
+#: The descriptors of tracks that are written at a time.
+_DESCRIPTORS = 1 << 10
+
+
 class _Writing:
     def __init__(self, trace: Trace) -> None:
         self._trace, self._tree = trace, Tree(trace)
@@ -189,7 +195,8 @@ class _Writing:
             return None
         tracks = _joined(self._tree.uuid_fields(_TRACK_UUID))
         end = wire.integer(_TYPE, _END)
-        ends = _joined(_STATE + wire.blob(_TRACK_EVENT, end + track) for track in self._tree.uuid_fields(_TRACK_UUID))
+        heads = [_STATE + wire.blob(_TRACK_EVENT, end + bytes(size))[:-size] for size in range(1, _UUID_BYTES)]
+        ends = _joined(heads[len(track) - 1] + track for track in self._tree.uuid_fields(_TRACK_UUID))
         chunks = tracks, ends, (self._flows, self._flows_at)
         # Whether most events share their args with others.
         size = sum(int(table.args_len.sum(dtype=np.int64)) for table in (self._trace.slices, self._trace.instants))
@@ -225,9 +232,11 @@ class _Writing:
         for time, event in zip(times, (_TRACING_STARTED, _TRACING_DISABLED), strict=False):
             head = wire.integer(_TIMESTAMP, time) + wire.integer(_SEQUENCE_ID, _SEQUENCE)
             yield wire.blob(_PACKET, head + wire.blob(_SERVICE_EVENT, wire.integer(event, 1)))
-        stamp = wire.integer(_TIMESTAMP, self._first)
-        for fields in tree.descriptors():  # inside of the sequence, all events would be those of the last thread
-            yield wire.blob(_PACKET, stamp + wire.blob(_TRACK_DESCRIPTOR, fields))
+        stamp, blob = wire.integer(_TIMESTAMP, self._first), wire.blob
+        # Inside of the sequence, all events would be those of the last thread.
+        packets = (blob(_PACKET, stamp + blob(_TRACK_DESCRIPTOR, fields)) for fields in tree.descriptors())
+        while together := b"".join(islice(packets, _DESCRIPTORS)):
+            yield together
 
     # -- blocks of events ---------------------------------------------------------------------------------------
 
