@@ -30,6 +30,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import chain
 
 from traceconv.align.causality import believed, causality
@@ -116,7 +117,11 @@ def checked_alignment(
         from traceconv.align.devices import with_device_bounds  # few merges need it
 
         alignment = with_device_bounds(alignment, checks.matched.occurrences)
-    return alignment, checks
+    return replace(alignment, again=None), checks  # which keeps the inputs in memory
+
+
+def _checked(traces: Sequence[Trace], policy: Policy, constraints: Constraints) -> Causality:
+    return causality(traces, align(traces, policy=policy, constraints=constraints), policy.names)
 
 
 def _alignment(
@@ -153,7 +158,7 @@ def _alignment(
         skews=inputs.skews,
         others=placed.others,
         constraints=constraints,
-        policy=policy,
+        again=partial(_checked, traces, policy),
         zones_told=frozenset().union(
             *(said.told for said in chain.from_iterable(warnings.values()) if isinstance(said, NoOverlap))
         ),

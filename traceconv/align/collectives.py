@@ -571,15 +571,13 @@ class _Hint:
 
     def _are_right(self, constraints: Constraints) -> bool:
         """Return whether an alignment with these options is accepted, and makes all collectives possible."""
-        from traceconv.align import align
-        from traceconv.align.causality import causality
-
-        policy = self.related.alignment.policy
+        again = self.related.alignment.again
         try:
-            found = align(self.traces, policy=policy, constraints=constraints)
+            checks = again(constraints) if again else None
         except TraceconvError:
             return False
-        checks = causality(self.traces, found, policy.names if policy else None)
+        if checks is None:
+            return False
         of_ranks = [check for check in checks.checks if check.rule is Rule.COLLECTIVE]
         refused = any(contradiction.refuses for contradiction in checks.contradictions)
         return not refused and not any(check.contradictions or check.after.count for check in of_ranks)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from traceconv.align.devices import DeviceBound
     from traceconv.align.duration_layout import Placement
     from traceconv.align.estimate import PairEstimate
-    from traceconv.align.inputs import ClockInput, HostsApart, Policy
+    from traceconv.align.inputs import ClockInput, HostsApart
 
 #: If a warning is about several inputs, the most names of them that are listed after the first one.
 _MOST_OTHERS = 3
@@ -125,7 +125,8 @@ class Alignment:
         skews: for each input the skews of its devices, by clock and track.
         others: for a log with calls of other processes than the recorded one: the rows of these slices.
         device_bounds: for inputs with collectives of a device the bound between devices, if it is less.
-        constraints, policy: what it was made with.
+        constraints: the options of the user.
+        again: aligns the inputs with other options, and returns what events say of that; raises as `align` does.
         zones_told: the inputs whose warnings tell what other zones would do: nobody need be asked for their zone.
     """
 
@@ -145,7 +146,7 @@ class Alignment:
     others: Mapping[int, I64] = field(default_factory=dict)
     device_bounds: Mapping[int, DeviceBound] = field(default_factory=dict)
     constraints: Constraints = NO_CONSTRAINTS
-    policy: Policy | None = None
+    again: Callable[[Constraints], Causality] | None = field(default=None, repr=False, compare=False)
     zones_told: frozenset[int] = frozenset()
 
     @property
