@@ -234,7 +234,7 @@ def _calls(table: SliceTable) -> tuple[Rows, Rows, list[_Call | None]]:
         rows = rows[~holds[rows]]
         keys = (marks.shapes, marks.types, marks.inputs)
         numbers, values = arg_values(trace.args, slices.args_at[rows], slices.args_len[rows], keys, repeated=True)
-        pairs, places = np.unique(slices.name[rows] * np.int64(len(values)) + numbers, return_inverse=True)
+        pairs, places = np.unique(slices.name[rows].astype(np.int64) * len(values) + numbers, return_inverse=True)
         found.append(rows)
         which.append(len(calls) + places.reshape(-1))
         for name, at in zip(*(part.tolist() for part in np.divmod(pairs, max(len(values), 1))), strict=True):
