@@ -56,13 +56,15 @@ def _cell(value: Any) -> Cell:
     return as_text(value) if isinstance(value, list | dict) else str(value)  # the others are dates and the like
 
 
-_list_option = click.option("--list", "only_list", is_flag=True, help="List views and columns; without a question.")
+_list_option = click.option(
+    "--list", is_flag=True, expose_value=False, help="List views and columns; without a question."
+)
 
 
 @click.command("query")
 @_list_option
 @shown_options(("text", "csv", "json", "markdown"), "views.json")
-def _list_command(shown: Shown, **_others: bool) -> None:
+def _list_command(shown: Shown) -> None:
     """Print the views."""
     shown.check([])
     shown.put(rendered([listed()], shown, Verbosity()))
@@ -103,7 +105,6 @@ def query_command(
     question: str,
     settings: Settings,
     verbosity: Verbosity,
-    **_others: bool,
 ) -> None:
     """Answer a question in SQL about recordings.
 
