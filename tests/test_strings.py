@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ from tests.golden import Case, cases
 from tests.kernels import variants, without
 from traceconv import api
 from traceconv.model import columns as module
-from traceconv.model.columns import Strings
+from traceconv.model.columns import ByKey, Strings, utf8
 
 #: Also the surrogates that JSON escapes can name, and characters outside of the first plane.
 TEXTS = st.lists(st.text(st.sampled_from("ab\0é\u20ac\ud800\udc00\U00010000"), max_size=3), max_size=60)
@@ -50,6 +51,18 @@ def test_numbers_and_texts(texts: list[str], objects: int) -> None:
     for number in (len(known), -len(known) - 1):
         with pytest.raises(IndexError):
             strings[number]
+
+
+@settings(deadline=None)
+@given(TEXTS, st.booleans())
+def test_keys_are_those_of_a_dict(texts: list[str], compiled: bool) -> None:
+    with nullcontext() if compiled else without():
+        found, expected = ByKey(), dict[bytes, int]()
+        for number, key in enumerate(map(utf8, texts)):
+            assert found.get(key) == expected.get(key, -1)
+            found.put(key, number)
+            expected[key] = number
+        assert list(found.items()) == list(expected.items())
 
 
 @pytest.mark.parametrize("objects", [0, 1 << 30])

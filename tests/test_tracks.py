@@ -68,7 +68,7 @@ def test_columns_are_those_of_the_tracks(given_tracks: list[Track]) -> None:
         tracks.changeable(number).source = 7
     changed = list(tracks)
     for one in (tracks, Tracks(tracks)):
-        for attribute in ("kind", "parent", "clock", "source", "lane_of"):
+        for attribute in ("kind", "shares_lanes", "parent", "clock", "source", "lane_of"):
             assert one.column(attribute).tolist() == [getattr(track, attribute) for track in changed]  # type: ignore[arg-type]
         assert one.texts("name") == [track.name for track in changed]
         assert one.numbers().tolist() == [number_of(track) for track in changed]
@@ -124,11 +124,13 @@ def test_declared_tracks_keep_their_numbers(number: int | None) -> None:
     out = Builder(SourceInfo("a", "test"), REALTIME)
     process = out.tracks.process("p", pid=number)
     out.tracks.thread(process, number, "t")
-    out.tracks.add("q", process, description="d")
+    out.tracks.add("q", process, description="d", shares_lanes=True)
     out.tracks.counter("c", process)
     assert list(out.tables.tracks) == [
         Track(TrackKind.PROCESS, "p", pid=number),
         Track(TrackKind.THREAD, "t", process, tid=number),
-        Track(TrackKind.TRACK, "q", process, description="d"),
+        Track(TrackKind.TRACK, "q", process, description="d", shares_lanes=True),
         Track(TrackKind.COUNTER, "c", process),
     ]
+    if number is None:
+        assert not list(out.tables.tracks.special())  # an object takes as much memory as all else of a track

@@ -242,13 +242,14 @@ class TrackBuilder:
         number: int | None,
         description: str = "",
         clock: ClockId = DEFAULT_CLOCK,
+        shares_lanes: bool = False,
     ) -> TrackId:
         """Add a track; without an object for it, since there may be millions."""
         if number is not None and not BEYOND < number < -NO_NUMBER:
             pid, tid = (number, None) if kind is TrackKind.PROCESS else (None, number)
             return self.append(Track(kind, name, parent, pid, tid, description=description, clock=clock))
-        self._tracks.add(kind, name, parent, NO_NUMBER if number is None else number, description, clock)
-        return TrackId(len(self._tracks) - 1)
+        number = NO_NUMBER if number is None else number
+        return self._tracks.add(kind, name, parent, number, description, clock, shares_lanes=shares_lanes)
 
     def rename(self, track: TrackId, name: str) -> None:
         """Change the name of a track; as `tracks[id].name = name`, in less memory."""
@@ -263,10 +264,16 @@ class TrackBuilder:
         return self._plain(TrackKind.THREAD, name, process, tid)
 
     def add(
-        self, name: str, parent: TrackId = NO_TRACK, *, description: str = "", clock: ClockId = DEFAULT_CLOCK
+        self,
+        name: str,
+        parent: TrackId = NO_TRACK,
+        *,
+        description: str = "",
+        clock: ClockId = DEFAULT_CLOCK,
+        shares_lanes: bool = False,
     ) -> TrackId:
-        """Declare another track for slices and instants: a queue, a device, a group."""
-        return self._plain(TrackKind.TRACK, name, parent, None, description, clock)
+        """Declare another track for slices and instants: a queue, a device, a group; see `Track.shares_lanes`."""
+        return self._plain(TrackKind.TRACK, name, parent, None, description, clock, shares_lanes)
 
     def counter(self, name: str, parent: TrackId = NO_TRACK, *, unit: str = "", description: str = "") -> TrackId:
         """Declare a track for counter values."""

@@ -365,6 +365,56 @@ class Strings(Sequence[str]):
     __hash__ = None  # type: ignore[assignment]
 
 
+class ByKey:
+    """Numbers from 0 on by keys of bytes, as in a dict, whose keys and values take 150 bytes: there may be millions."""
+
+    __slots__ = ("_keys", "_numbers")
+
+    def __init__(self) -> None:
+        module = kernel.module("strings")
+        self._keys = _Keys() if module is None else module.Texts()
+        self._numbers = array("i")
+
+    def get(self, key: bytes) -> int:
+        """Return the number of a key; -1 if it has none."""
+        at: int = self._keys.number(key, False)
+        return self._numbers[at] if at >= 0 else -1
+
+    def put(self, key: bytes, number: int) -> None:
+        """Set the number of a key."""
+        at = self._keys.number(key, True)
+        if at < len(self._numbers):
+            self._numbers[at] = number
+        else:
+            self._numbers.append(number)
+
+    def values(self) -> Iterator[int]:
+        """Yield the numbers, in the order in which their keys came."""
+        return iter(self._numbers)
+
+    def items(self) -> Iterator[tuple[bytes, int]]:
+        """Yield the keys with their numbers, in the order in which they came."""
+        return ((utf8(self._keys.text(at)), number) for at, number in enumerate(self.values()))
+
+
+class _Keys:
+    """Distinct keys with numbers; the specification of the kernel."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[bytes, int] = {}
+        self._keys: list[bytes] = []
+
+    def number(self, key: bytes, add: bool) -> int:
+        number = self._numbers.get(key, -1)
+        if number < 0 and add:
+            number = self._numbers[key] = len(self._keys)
+            self._keys.append(key)
+        return number
+
+    def text(self, number: int) -> str:
+        return self._keys[number].decode("utf-8", "surrogatepass")
+
+
 def utf8(text: str) -> bytes:
     """Return a text in UTF-8; a surrogate without its other half keeps its code."""
     return text.encode("utf-8", "surrogatepass")

@@ -42,7 +42,7 @@ from traceconv.model.columns import (
 )
 from traceconv.model.diagnostics import Diagnostics, noted, repaired, skipped
 from traceconv.model.trace import NO_CPU, TABLES, TEXTS, TIMED, Slices, Table, Trace, column_types, take
-from traceconv.model.track_table import NO_TRACK, ClockId, TrackId, TrackKind, Tracks
+from traceconv.model.track_table import NO_TRACK, TrackId, TrackKind, Tracks
 
 MAX_DEPTH = 500
 
@@ -133,15 +133,19 @@ def _slice_order(slices: Slices, forget: Callable[[], None]) -> Order:
 
 def _share_lanes(trace: Trace) -> Trace:
     """Put the tracks with `shares_lanes` on as few lanes as their extents in time allow."""
-    groups: dict[tuple[TrackId, str, ClockId], list[int]] = {}
-    for number, track in trace.tracks.special():
-        if track.shares_lanes:
-            groups.setdefault((track.parent, track.name, track.clock), []).append(number)
-    if not groups:
+    tracks = trace.tracks
+    sharing = np.flatnonzero(tracks.column("shares_lanes"))
+    if not len(sharing):
         return trace
+    groups: dict[tuple[int, str, int], list[int]] = {}
+    parent, names, clock = tracks.column("parent").data, tracks.texts("name"), tracks.column("clock").data
+    for number in sharing.tolist():
+        groups.setdefault((parent[number], names[number], clock[number]), []).append(number)
     first, last = _extents(trace)
-    lane_of = np.arange(len(trace.tracks), dtype=np.int32)
+    lane_of = np.arange(len(tracks), dtype=np.int32)
     for members in groups.values():
+        if len(members) == 1:
+            continue
         free: list[tuple[int, int]] = []  # (end of the lane so far, its track)
         for number in sorted(members, key=lambda member: (int(first[member]), member)):
             if free and free[0][0] <= first[number]:
@@ -402,7 +406,7 @@ def _add_lanes(tracks: Tracks, number: TrackId, count: int) -> list[int]:
 
 def _report_unused_tracks(trace: Trace, diagnostics: Diagnostics) -> None:
     used = _used_tracks(trace)
-    used[[number for number, track in trace.tracks.special() if track.shares_lanes]] = True
+    used |= trace.tracks.column("shares_lanes") > 0
     unused = np.flatnonzero(~used).tolist()
     if unused:
         names = ", ".join(repr(trace.tracks[n].name) for n in unused[:3])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-from array import array
+import struct
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, NewType, TypeVar, overload
@@ -109,14 +109,16 @@ class Track:
 #: The number of a track that has none, and of one whose number is beyond 64 bits.
 NO_NUMBER, BEYOND = -(2**63), -(2**63) + 1
 #: The attributes that are numbers in columns, and those that are texts.
-Attribute = Literal["kind", "parent", "clock", "source", "lane_of"]
+Attribute = Literal["kind", "shares_lanes", "parent", "clock", "source", "lane_of"]
 Text = Literal["name", "description"]
 
 _KINDS = list(TrackKind)
 _MAX_NUMBER = 2**31 - 1
 _PROCESS = int(TrackKind.PROCESS)
-#: The columns of numbers; the last one holds the pids of processes and the tids of the others.
-_TYPES = {"kind": "B", "parent": "i", "clock": "i", "source": "i", "number": "q"}
+#: The numbers of a track; the last one is the pid of a process or the tid of another track.
+_ROW = struct.Struct("<BBiiiq")
+_NAMES = ("kind", "shares_lanes", "parent", "clock", "source", "number")
+_DTYPE = np.dtype(list(zip(_NAMES, ("u1", "u1", "<i4", "<i4", "<i4", "<i8"), strict=True)))
 
 
 class Tracks(Sequence[Track]):
@@ -126,7 +128,7 @@ class Tracks(Sequence[Track]):
     """
 
     def __init__(self, tracks: Iterable[Track] = ()) -> None:
-        self._columns = {name: array(code) for name, code in _TYPES.items()}
+        self._rows = bytearray()
         self._texts: dict[str, list[str]] = {"name": [], "description": []}
         self._objects: dict[int, Track] = {}
         if isinstance(tracks, Tracks):
@@ -139,8 +141,9 @@ class Tracks(Sequence[Track]):
 
     def append(self, track: Track) -> None:
         """Add a copy of a track; to change it later, use `changeable`."""
-        number = _number(track)
-        self.add(track.kind, track.name, track.parent, number, track.description, track.clock, track.source)
+        self._rows += _ROW.pack(*_numbers(track))
+        for name, texts in self._texts.items():
+            texts.append(getattr(track, name))
         index = len(self) - 1
         if self._of_columns(index) != track:
             self._objects[index] = track
@@ -154,16 +157,15 @@ class Tracks(Sequence[Track]):
         description: str,
         clock: ClockId,
         source: int = 0,
-    ) -> None:
+        *,
+        shares_lanes: bool = False,
+    ) -> TrackId:
         """Add a track with nothing but columns; `number` is a pid or tid of at most 64 bits, or NO_NUMBER."""
-        columns = self._columns
-        columns["kind"].append(kind)
-        columns["parent"].append(parent)
-        columns["clock"].append(clock)
-        columns["source"].append(source)
-        columns["number"].append(number)
-        self._texts["name"].append(name)
+        self._rows += _ROW.pack(kind, shares_lanes, parent, clock, source, number)
+        names = self._texts["name"]
+        names.append(name)
         self._texts["description"].append(description)
+        return TrackId(len(names) - 1)
 
     def rename(self, index: int, name: str) -> None:
         """Change the name of a track."""
@@ -185,27 +187,22 @@ class Tracks(Sequence[Track]):
         """Move what was changed into the columns, where possible: objects that `changeable` returned are let go."""
         objects, self._objects = self._objects, {}
         for index, track in objects.items():
-            for name, column in self._columns.items():
-                column[index] = _number(track) if name == "number" else getattr(track, name)
+            _ROW.pack_into(self._rows, index * _ROW.size, *_numbers(track))
             for name, texts in self._texts.items():
                 texts[index] = getattr(track, name)
             if self._of_columns(index) != track:
                 self._objects[index] = track
 
     def _of_columns(self, index: int) -> Track:
-        columns, texts = self._columns, self._texts
-        return _track(
-            columns["kind"][index],
-            columns["parent"][index],
-            columns["clock"][index],
-            columns["source"][index],
-            columns["number"][index],
-            texts["name"][index],
-            texts["description"][index],
-        )
+        row = _ROW.unpack_from(self._rows, index * _ROW.size)
+        return _track(row, self._texts["name"][index], self._texts["description"][index])
+
+    def _columns(self) -> npt.NDArray[Any]:
+        """Return the numbers of all tracks, which cannot grow while the result is in use."""
+        return np.frombuffer(self._rows, _DTYPE)
 
     def __len__(self) -> int:
-        return len(self._columns["kind"])
+        return len(self._texts["name"])
 
     @overload
     def __getitem__(self, index: int) -> Track: ...
@@ -222,7 +219,7 @@ class Tracks(Sequence[Track]):
 
     def __iter__(self) -> Iterator[Track]:
         if not self._objects:
-            return map(_track, *self._columns.values(), *self._texts.values())
+            return map(_track, _ROW.iter_unpack(self._rows), *self._texts.values())
         return map(self.__getitem__, range(len(self)))
 
     def __eq__(self, other: object) -> bool:
@@ -234,8 +231,8 @@ class Tracks(Sequence[Track]):
 
     def column(self, attribute: Attribute) -> I32:
         """Return an attribute of all tracks, as a new column."""
-        stored = self._columns.get(attribute)
-        values = np.full(len(self), NO_TRACK, np.int32) if stored is None else np.array(stored, np.int32)
+        is_stored = attribute in _NAMES
+        values = np.array(self._columns()[attribute] if is_stored else np.full(len(self), NO_TRACK), np.int32)
         for index, track in self._objects.items():
             values[index] = getattr(track, attribute)
         return values
@@ -249,7 +246,7 @@ class Tracks(Sequence[Track]):
 
     def numbers(self) -> I64:
         """Return the pids of processes and the tids of the others; NO_NUMBER for none, BEYOND beyond 64 bits."""
-        values = np.array(self._columns["number"], np.int64)
+        values = np.array(self._columns()["number"], np.int64)
         for index, track in self._objects.items():
             number = track.pid if track.kind is TrackKind.PROCESS else track.tid
             values[index] = BEYOND if number is not None and _number(track) == NO_NUMBER else _number(track)
@@ -266,15 +263,15 @@ class Tracks(Sequence[Track]):
     def replaced(self, **columns: Sequence[Any] | npt.NDArray[Any]) -> Tracks:
         """Return a copy with the given attributes replaced, such as `source=...`: a value for each track.
 
-        It shares the other columns: append to a copy of it, `Tracks(...)`.
+        It shares the other texts: append to a copy of it, `Tracks(...)`.
         """
         copy = Tracks()
-        copy._columns, copy._texts = dict(self._columns), dict(self._texts)
+        copy._rows, copy._texts = bytearray(self._rows), dict(self._texts)
         for name, values in columns.items():
             if name in self._texts:
                 copy._texts[name] = list(values)
-            elif name in self._columns:
-                copy._columns[name] = _array(name, np.asarray(values))
+            elif name in _NAMES:
+                copy._columns()[name] = values
         for index, track in self._objects.items():
             copy._objects[index] = replace(track, **{name: _plain(values[index]) for name, values in columns.items()})
         return copy
@@ -287,9 +284,9 @@ class Tracks(Sequence[Track]):
         new_number = np.full(len(self) + 1, NO_TRACK, np.int32)  # the last one is for NO_TRACK
         new_number[rows] = np.arange(len(rows))
         taken = Tracks()
-        for name, column in self._columns.items():
-            values = np.array(column)[rows]
-            taken._columns[name] = _array(name, new_number[values] if name == "parent" else values)
+        columns = self._columns()[rows]
+        columns["parent"] = new_number[columns["parent"]]
+        taken._rows += columns.tobytes()
         for name, texts in self._texts.items():
             taken._texts[name] = [texts[row] for row in rows.tolist()]
         for index, track in self._objects.items():
@@ -301,11 +298,9 @@ class Tracks(Sequence[Track]):
     def extend(self, tracks: Tracks) -> None:
         """Add other tracks behind, with their parents and the tracks of lanes renumbered."""
         by = len(self)
-        for name, column in self._columns.items():
-            values = np.array(tracks._columns[name])
-            if name == "parent":
-                values[values != NO_TRACK] += by
-            column.frombytes(values.tobytes())
+        columns = tracks._columns().copy()
+        columns["parent"][columns["parent"] != NO_TRACK] += by
+        self._rows += columns.tobytes()
         for name, texts in self._texts.items():
             texts += tracks._texts[name]
         for index, track in tracks._objects.items():
@@ -327,15 +322,20 @@ def _plain(value: Any) -> Any:
     return int(value) if isinstance(value, np.integer) else value
 
 
-def _array(name: str, values: npt.NDArray[Any]) -> array[int]:
-    """Return a column of numbers."""
-    return array(_TYPES[name], values.astype(_TYPES[name]).tobytes())
+def _numbers(track: Track) -> tuple[int, ...]:
+    """Return the numbers of a track as its row holds them."""
+    return track.kind, track.shares_lanes, track.parent, track.clock, track.source, _number(track)
 
 
-def _track(kind: int, parent: Any, clock: Any, source: int, number: int, name: str, description: str) -> Track:
+def _track(row: tuple[int, ...], name: str, description: str) -> Track:
+    kind, shares_lanes, parent, clock, source, number = row
     known = None if number == NO_NUMBER else number
     pid, tid = (known, None) if kind == _PROCESS else (None, known)
-    return Track(_KINDS[kind], name, parent, pid, tid, "", description, None, (), clock, source)
+    above, domain = TrackId(parent), ClockId(clock)
+    track = Track(_KINDS[kind], name, above, pid, tid, "", description, None, (), domain, source)
+    if shares_lanes:
+        track.shares_lanes = True
+    return track
 
 
 def possible(numbers: I64) -> npt.NDArray[np.bool_]:

@@ -32,7 +32,7 @@ from traceconv.families.chrome.json_reader import ChromeReader
 from traceconv.io.shown import Counted
 from traceconv.model.args import join_args
 from traceconv.model.builder import Builder
-from traceconv.model.columns import I32, I64
+from traceconv.model.columns import I32, I64, ByKey, utf8
 from traceconv.model.diagnostics import METADATA, absent, lost, repaired, skipped
 from traceconv.model.numbers import LIMIT_NS, US, decode_json, flatten, number_of, parse_ns, whole_of, whole_or_text
 from traceconv.model.trace import NO_CPU, StackId
@@ -86,9 +86,7 @@ class ChromeEvents:
         self._seen = 0
         self._rows = RowAdder(self)
         self._processes: dict[bytes, TrackId] = {}
-        self._threads: dict[bytes, TrackId] = {}  # by `thread_key`
-        self._async: dict[tuple[bytes, str, str, bytes], TrackId] = {}
-        self._counters: dict[tuple[TrackId | bytes, str, bytes, str], TrackId] = {}
+        self._threads, self._async, self._counters = ByKey(), ByKey(), ByKey()  # tracks; threads by `thread_key`
         self._global = NO_TRACK
         self._samples = Samples(out, self.place)
         self._handlers: dict[str, Callable[[Event, int, int], None]] = {
@@ -185,13 +183,15 @@ class ChromeEvents:
         """Return the track of the thread of an undecoded pid and tid."""
         key = thread_key(pid, tid)
         track = self._threads.get(key)
-        if track is None:
-            track = self._threads[key] = self._declare_thread(pid, tid)
-        return track
+        if track < 0:
+            track = self._declare_thread(pid, tid)
+            self._threads.put(key, track)
+        return TrackId(track)
 
     def known_thread(self, pid: bytes, tid: bytes) -> TrackId | None:
         """Return the track of a thread if it was met before, under this spelling."""
-        return self._threads.get(thread_key(pid, tid))
+        track = self._threads.get(thread_key(pid, tid))
+        return TrackId(track) if track >= 0 else None
 
     def _declare_thread(self, pid: bytes, tid: bytes) -> TrackId:
         spelled = _spelled(pid), _spelled(tid)
@@ -279,15 +279,16 @@ class ChromeEvents:
     def counter_track(self, event: Event, series: str) -> TrackId:
         """Return the track of one series of a counter: named as the counter if the series adds nothing to it."""
         process = self.process(bytes(event.pid))
-        key = (process, event.name, bytes(event.id), series)
+        name = event.name
+        key = b"%d\0%d\0%b%b\0%b" % (process, len(name), utf8(name), bytes(event.id), utf8(series))
         track = self._counters.get(key)
-        if track is None:
-            key = (process, event.name, bytes(event.id), sys.intern(series))  # there may be millions
-            name = event.name + (f"[{text_of(bytes(event.id))}]" if event.id is not ABSENT else "")
+        if track < 0:
+            name += f"[{text_of(bytes(event.id))}]" if event.id is not ABSENT else ""
             if series not in ("value", event.name, ""):
                 name = f"{name} {series}"
-            track = self._counters[key] = self.out.tracks.counter(name, process)
-        return track
+            track = self.out.tracks.counter(name, process)
+            self._counters.put(key, track)
+        return TrackId(track)
 
     def asynchronous(self, event: Event, ts: int, number: int) -> None:
         """Read events that are grouped by an id instead of their thread: async events, contexts, objects."""
@@ -314,12 +315,13 @@ class ChromeEvents:
 
     def async_track(self, event: Event, pid: bytes, identity: bytes) -> TrackId:
         """Return the track of an id. Tracks of equal name share lanes later, where they do not overlap."""
-        key = (pid, event.cat, text_of(extra_of(event, "scope")), identity)
+        scope = utf8(text_of(extra_of(event, "scope")))
+        key = b"%b\0%b\0%d\0%b%b" % (pid, identity, len(event.cat), utf8(event.cat), scope)
         track = self._async.get(key)
-        if track is None:
-            track = self._async[key] = self.out.tracks.add(event.name, self.process(bytes(event.pid)))
-            self.out.tracks[track].shares_lanes = True
-        return track
+        if track < 0:
+            track = self.out.tracks.add(event.name, self.process(bytes(event.pid)), shares_lanes=True)
+            self._async.put(key, track)
+        return TrackId(track)
 
     def flow(self, event: Event, ts: int, number: int) -> None:
         """Read s, t, f: a step of a flow, bound to a slice of its thread."""

@@ -45,6 +45,7 @@ from traceconv.io.source import Head, Source
 from traceconv.model.args import join_args
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import REALTIME, ClockDomain, Run, Zero, looks_like_unix_time
+from traceconv.model.columns import utf8
 from traceconv.model.diagnostics import JOINED_ENDS, METADATA, absent, skipped
 from traceconv.model.marks import FormatMarks
 from traceconv.model.numbers import whole, whole_of
@@ -272,14 +273,16 @@ class MxnetEvents(ChromeEvents):
 
     def counter_track(self, event: Event, series: str) -> TrackId:
         """Return the track of a counter, under its part of MXNet or its domain."""
-        key = (bytes(event.pid), event.cat, event.name.encode(), series)
+        cat, name = utf8(event.cat), utf8(event.name)
+        key = b"%b\0%d\0%d\0%b%b%b" % (bytes(event.pid), len(cat), len(name), cat, name, utf8(series))
         track = self._counters.get(key)
-        if track is None:
+        if track < 0:
             group = self._group(_GROUPS[event.cat]) if event.cat in _GROUPS else self._domain(event)
-            name = event.name if series in (event.name, "") else f"{event.name} {series}"
+            title = event.name if series in (event.name, "") else f"{event.name} {series}"
             unit = "bytes" if event.cat == "Device Storage" else ""
-            track = self._counters[key] = self.out.tracks.counter(name, group, unit=unit)
-        return track
+            track = self.out.tracks.counter(title, group, unit=unit)
+            self._counters.put(key, track)
+        return TrackId(track)
 
     def _write_levels(self) -> None:
         """Write the counters in order of time, without the values that repeat the one before."""

@@ -542,7 +542,7 @@ class KinetoEvents(ChromeEvents):
         for key, thread in self._threads.items():
             pid, tid = pid_and_tid(key)
             if pid in devices:
-                row = self.out.tracks[thread]
+                row = self.out.tracks[TrackId(thread)]
                 row.kind, row.tid, row.name = TrackKind.TRACK, None, f"stream {text_of(tid)}"
 
     def _is_device_by_label(self, pid: bytes, labels: list[Any]) -> bool:

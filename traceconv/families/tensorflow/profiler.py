@@ -157,8 +157,8 @@ class _Events(ChromeEvents):
             process = self.out.tracks[track]
             if not process.name.startswith(HOST):
                 process.kind = TrackKind.TRACK
-        for track in self._threads.values():
-            line = self.out.tracks[track]
+        for thread in self._threads.values():
+            line = self.out.tracks[TrackId(thread)]
             line.kind = TrackKind.THREAD if self.out.tracks[line.parent].kind is TrackKind.PROCESS else TrackKind.TRACK
 
 
