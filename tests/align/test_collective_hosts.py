@@ -453,6 +453,18 @@ def test_hosts_that_the_user_relates_stay_if_one_is_moved(tmp_path: Path) -> Non
     assert not any("collectives" in line.method for line in found)
 
 
+@pytest.mark.parametrize("which", [0, 1])
+def test_a_file_of_the_first_host_that_the_user_moves_places_nothing(which: int, tmp_path: Path) -> None:
+    """The other one of this host still places the others."""
+    traces = recorded(tmp_path, [0, 0, 3 * MS])
+    path = tmp_path / "rank1.json"
+    path.write_text(path.read_text().replace('"node1"', '"node0"'))
+    found = align([traces[0], read(path), traces[2]], constraints=Constraints(offsets={which: 700 * US})).receipt
+    assert "60 collectives" in found[2].method
+    assert found[2].bound_ns is not None
+    assert abs(found[2].offset_ns - BASE) <= found[2].bound_ns < 2 * MS
+
+
 def test_a_recording_that_is_given_twice_counts_once(tmp_path: Path) -> None:
     recorded(tmp_path, [0, 3 * MS])
     first, second, again = tmp_path / "rank0.json", tmp_path / "rank1.json", tmp_path / "again.json.gz"

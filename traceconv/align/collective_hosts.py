@@ -399,18 +399,19 @@ def _maps(inputs: Inputs, hosts: Sequence[ClockDomain], roughly: Collection[Cloc
     """Return for each input the maps of its clocks to the wall clock of its host; none for one that stays in place."""
     maps: list[dict[int, ClockMap]] = [{} for _ in inputs.traces]
     moved = {
-        clock.wall
+        clock.key: clock.wall
         for clock in inputs.clocks
         if clock.offset is not None or (clock.correction.steps and clock.wall not in roughly)
     }
     firsts = _firsts(inputs)
     for wall in hosts:
         group = {host for host, first in zip(inputs.stated.walls, firsts, strict=True) if first == wall}
-        if wall != hosts[0] and group & moved:  # the group would be placed as a whole
+        if wall != hosts[0] and not group.isdisjoint(moved.values()):  # the group would be placed as a whole
             continue
         known = _on_host(inputs, wall)
         for clock in inputs.clocks:
-            if clock.wall in group - moved and clock.domain in known and known[clock.domain].bound_ns is not None:
+            is_known = clock.domain in known and known[clock.domain].bound_ns is not None
+            if clock.wall in group and clock.key not in moved and is_known:
                 maps[clock.index][clock.clock] = clock.correction.then(known[clock.domain])
     return maps
 
