@@ -301,11 +301,12 @@ def _refuse_nothing(trace: Trace, display: str) -> None:
         return
     where = f" [{reason.places[0]}]" if reason.places else ""
     count = reason.skipped or reason.count
+    listed = f"`traceconv formats {source.format}` lists what is read; --from NAME reads it as another format"
     raise NothingRead(
         display,
         "",
         f"nothing of it could be read: {count} x {reason.code.help} ({reason.code.name}){where}",
-        hint=f"`traceconv formats {source.format}` lists what is read; --from NAME reads it as another format",
+        hint="" if reason.code.unmeasured else listed,
     )
 
 

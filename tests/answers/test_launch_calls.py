@@ -68,7 +68,12 @@ def test_rows_add_up_to_all_kernels(case: str) -> None:
 
 def test_without_launches_a_note_says_so(tmp_path: Path) -> None:
     work = [event("kernel", 0, 5, cat="kernel", pid=0, tid=7, args={"device": 0, "stream": 7})]
-    for events, said in ((work, "no launch of device work is recorded"), ([], "no work of a device is recorded")):
+    unset = [event("kernel", 0, 0, cat="kernel", tid=7), event("cudaLaunchKernel", 5e9, 5, cat="cuda_runtime")]
+    for events, said in (
+        (work, "no launch of device work is recorded"),
+        ([], "no work of a device is recorded"),
+        (unset, "no work of a device is recorded with a time: those of 1 event were never set"),
+    ):
         section = launches(kineto(tmp_path / "a.json", events))
         assert (section.rows, section.notes) == ([], [said])
 

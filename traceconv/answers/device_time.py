@@ -11,7 +11,7 @@ import numpy.typing as npt
 from msgspec import Struct
 
 from traceconv.answers.attribution import NONE, run_parts, timelines
-from traceconv.answers.device_work import Device, Work, devices, first_above, work
+from traceconv.answers.device_work import Device, Work, devices, first_above, without_work, work
 from traceconv.answers.section import Activity, Cell, Column, Section, Unit, Unnamed
 from traceconv.answers.slice_tables import (
     Intervals,
@@ -79,7 +79,7 @@ def device(table: SliceTable) -> list[Section]:
     found = work(table)
     section.notes += found.notes
     if not len(found.rows):
-        section.notes += found.untimed or ([] if section.notes else ["no work of a device is recorded"])
+        section.notes += found.untimed or ([] if section.notes else [without_work(table)])
         return [section]
     start, end = _window(table, found.rows)
     idle: list[tuple[Device, int]] = []

@@ -16,7 +16,8 @@ from traceconv.answers.slice_tables import NO_PARENT, Rows, SliceTable, sums_by
 from traceconv.answers.steps import names, runs_nothing
 from traceconv.io.shown import quantity
 from traceconv.model.columns import I64
-from traceconv.model.diagnostics import SLICES
+from traceconv.model.diagnostics import EVENTS, SLICES
+from traceconv.model.drawable import NEVER_SET
 from traceconv.model.track_table import NO_TRACK, Track, TrackKind
 
 COMPUTATION, COMMUNICATION, COPY = "computation", "communication", "copy"
@@ -245,6 +246,14 @@ def _operators(table: SliceTable) -> I64:
     return np.where((found == NONE) & ~_is_none(table)[launch], launch, found)
 
 
+def without_work(table: SliceTable) -> str:
+    """Return the note on a recording without work of a device, which names events whose times were never set."""
+    found = (entry for source in table.trace.sources for entry in source.diagnostics if entry.code is NEVER_SET)
+    count = sum(entry.count for entry in found)
+    with_time = f" with a time: those of {quantity(count, EVENTS)} were never set" if count else ""
+    return f"no work of a device is recorded{with_time}"
+
+
 # -- The section `kernels`: the time of device work by name ----------------------------------------------------------
 
 _KERNELS = (
@@ -271,7 +280,7 @@ def kernels(table: SliceTable) -> Section:
     slices, strings = table.trace.slices, table.trace.strings
     some = np.flatnonzero(table.in_window(slices.ts[found.rows]))
     if not len(some):
-        section.notes += found.notes + (found.untimed or ["no work of a device is recorded"])
+        section.notes += found.notes + (found.untimed or [without_work(table)])
         return section
     rows, operator = found.rows[some], operators(table)[some]
     codes = slices.name[rows].astype(np.int64) * len(KINDS) + found.kind[some]

@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from traceconv.answers.attribution import NONE, grouped
-from traceconv.answers.device_work import devices, work
+from traceconv.answers.device_work import devices, without_work, work
 from traceconv.answers.section import Cell, Column, Section, Unit
 from traceconv.answers.slice_tables import Rows, SliceTable, median_of
 
@@ -41,7 +41,7 @@ def launches(table: SliceTable) -> Section:
     slices = table.trace.slices
     some = np.flatnonzero(table.in_window(slices.ts[found.rows]))
     if not np.any(found.launch[some] != NONE):
-        section.notes.append("no launch of device work is recorded" if len(some) else "no work of a device is recorded")
+        section.notes.append("no launch of device work is recorded" if len(some) else without_work(table))
         return section
     was_busy, known = in_time(table)
     launched = found.launch[some] != NONE
