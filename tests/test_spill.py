@@ -200,9 +200,9 @@ def _peak(source: Path, to: str, budget: int) -> int:
 # -- what decides -----------------------------------------------------------------------------------------------------
 
 
-def _trace(memory: Memory | None = None, count: int = 1000, size: int = 0) -> Trace:
+def _trace(memory: Memory | None = None, count: int = 1000, size: int = 0, tracks: int = 1) -> Trace:
     out = Builder(SourceInfo("a", "test"), CLOCK, memory)
-    track = out.tracks.add("t")
+    track = [out.tracks.add("t") for _ in range(tracks)][-1]
     for number in range(count):
         out.slice(track, number, 1, "s", args=_args(number, size))
     return out.finish()
@@ -225,10 +225,9 @@ def test_inputs_share_the_budget() -> None:
     assert [is_mapped(_trace(memory, 300, 1000).args) for _ in range(3)] == [False, False, True]
 
 
-def test_rows_count_too() -> None:
-    memory = Memory(BASE + 500_000)
-    assert not is_mapped(_trace(memory, 1000).args)
-    assert is_mapped(_trace(memory, 5000).args)
+@pytest.mark.parametrize(("rows", "tracks", "spills"), [(1000, 1, False), (7000, 1, True), (1000, 1700, True)])
+def test_rows_and_tracks_count_too(rows: int, tracks: int, spills: bool) -> None:
+    assert is_mapped(_trace(Memory(BASE + 500_000), rows, tracks=tracks).args) == spills
 
 
 def test_args_that_come_one_by_one_are_parted(monkeypatch: pytest.MonkeyPatch) -> None:

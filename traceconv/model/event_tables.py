@@ -190,7 +190,7 @@ _MOST_RECENT, _LONGEST_RECENT = 1 << 14, 1 << 10
 #: Fewer rows are never spilled: there may be thousands of small inputs, and each file counts as an open one.
 _WORTH_A_FILE = 1 << 12
 #: The approximate bytes of a track, and of a row that an importer keeps.
-_TRACK_BYTES, _WAITING_BYTES = 450, 48
+_TRACK_BYTES, _WAITING_BYTES = 300, 48
 #: The rows between two checks of the memory.
 _ROWS_BETWEEN_LOOKS = 1 << 14
 

@@ -280,7 +280,9 @@ class ChromeEvents:
         """Return the track of one series of a counter: named as the counter if the series adds nothing to it."""
         process = self.process(bytes(event.pid))
         name = event.name
-        key = b"%d\0%d\0%b%b\0%b" % (process, len(name), utf8(name), bytes(event.id), utf8(series))
+        key = utf8(f"{process}\0{len(name)}\0{name}{series}\0")
+        if event.id is not ABSENT:
+            key += bytes(event.id)
         track = self._counters.get(key)
         if track < 0:
             name += f"[{text_of(bytes(event.id))}]" if event.id is not ABSENT else ""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import struct
+from collections.abc import Callable
 from functools import cache
 from itertools import pairwise
 from typing import Any
@@ -46,7 +47,8 @@ def integer(field: int, value: int) -> bytes:
 
 
 def blob(field: int, data: bytes) -> bytes:
-    return tag(field, 2) + varint(len(data)) + data
+    size = len(data)
+    return tag(field, 2) + (_SMALL[size] if size < _STEP else varint(size)) + data
 
 
 def headed(field: int, chunks: list[bytes]) -> list[bytes]:
@@ -55,7 +57,7 @@ def headed(field: int, chunks: list[bytes]) -> list[bytes]:
 
 
 def text(field: int, value: str) -> bytes:
-    return blob(field, utf8(value))
+    return blob(field, value.encode() if value.isascii() else utf8(value))
 
 
 def double(field: int, value: float) -> bytes:
@@ -75,27 +77,51 @@ def integers(field: int, values: npt.NDArray[np.int64] | npt.NDArray[np.uint64])
     """Return an integer field for each value; values must not be negative, and are encoded fastest in order."""
     if not len(values):
         return []
-    rest = values.astype(np.uint64)
-    sizes = np.ones(len(values), np.int64)
-    for size in range(1, _MAX_VARINT):
-        sizes += rest >= np.uint64(1 << 7 * size) if 7 * size < 64 else 0
-    head = tag(field, 0)
-    digits = np.empty((len(values), len(head) + _MAX_VARINT), np.uint8)
-    digits[:, : len(head)] = np.frombuffer(head, np.uint8)
-    for place in range(_MAX_VARINT):
-        digits[:, len(head) + place] = (rest & np.uint64(0x7F)) | np.uint64(0x80)
-        rest >>= np.uint64(7)
+    digits, sizes = _fields(field, values)
     if np.count_nonzero(np.diff(sizes)) > _MANY_RUNS:
         fields = np.empty(len(values), object)
         for size in np.flatnonzero(np.bincount(sizes)).tolist():
-            fields[sizes == size] = _rows(digits[sizes == size], len(head) + size)
+            fields[sizes == size] = _rows(digits[sizes == size], size)
         return fields.tolist()
     out: list[bytes] = []
     # Runs of equal size: values in order of time have one run, seldom two.
     bounds = [0, *(np.flatnonzero(np.diff(sizes)) + 1).tolist(), len(values)]
     for start, stop in pairwise(bounds):
-        out += _rows(digits[start:stop], len(head) + int(sizes[start]))
+        out += _rows(digits[start:stop], int(sizes[start]))
     return out
+
+
+def joined_integers(
+    field: int, values: npt.NDArray[np.int64], head: Callable[[int], bytes] = lambda size: b""
+) -> tuple[bytearray, npt.NDArray[np.int64]]:
+    """Return an integer field for each value, joined, and the offset of each, with the end of the last one.
+
+    Values must not be negative. Each field follows a head for its size; heads are of one length.
+    """
+    joined, bounds = bytearray(), [np.zeros(1, np.int64)]
+    for start in range(0, len(values), _STEP):
+        digits, sizes = _fields(field, values[start : start + _STEP])
+        heads = np.array([list(head(size)) for size in range(digits.shape[1] + 1)], np.uint8)
+        rows = np.hstack((heads[sizes], digits))
+        widths = heads.shape[1] + sizes
+        rows[np.arange(len(rows)), widths - 1] &= 0x7F
+        bounds.append(len(joined) + np.cumsum(widths))
+        joined += rows[np.arange(rows.shape[1]) < widths[:, np.newaxis]].tobytes()
+    return joined, np.concatenate(bounds)
+
+
+def _fields(field: int, values: npt.NDArray[Any]) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
+    """Return integer fields in rows as if all had the most bytes, and the bytes that each needs."""
+    rest, head = values.astype(np.uint64), tag(field, 0)
+    sizes = np.full(len(values), len(head) + 1, np.int64)
+    for size in range(1, _MAX_VARINT):
+        sizes += rest >= np.uint64(1 << 7 * size) if 7 * size < 64 else 0
+    digits = np.empty((len(values), len(head) + _MAX_VARINT), np.uint8)
+    digits[:, : len(head)] = np.frombuffer(head, np.uint8)
+    for place in range(_MAX_VARINT):
+        digits[:, len(head) + place] = (rest & np.uint64(0x7F)) | np.uint64(0x80)
+        rest >>= np.uint64(7)
+    return digits, sizes
 
 
 def _rows(digits: npt.NDArray[np.uint8], width: int) -> list[bytes]:

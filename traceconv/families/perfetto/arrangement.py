@@ -58,12 +58,13 @@ class Arrangement:
         inputs: the inputs, also those that an output of traceconv states, that have a group for their tracks at the
             top, with the name of the group.
         mains: by track, the one whose row it is drawn in: itself, or the main track of a lane.
+        descriptions: by track, its help text, with those of left-out groups around it.
         positions: by track, its position among its siblings, which Perfetto uses below plain groups.
     """
 
     def __init__(self, trace: Trace, ids: Identities) -> None:
         self._tracks, self._ids = trace.tracks, ids
-        self._kind, self._own_descriptions = trace.tracks.column("kind"), trace.tracks.texts("description")
+        self._kind, self.descriptions = trace.tracks.column("kind"), trace.tracks.texts("description")
         numbers, lane_of = np.arange(len(ids), dtype=np.int32), trace.tracks.column("lane_of")
         self.mains: I32 = np.where((lane_of == NO_TRACK) | ids.native[lane_of], numbers, lane_of)
         self._main_of, self._is_lane = self.mains.data, (lane_of != NO_TRACK).data
@@ -74,7 +75,6 @@ class Arrangement:
         self.positions = ids.position.copy()
         self._names: dict[int, str] = {}
         self.joined_doubts: dict[int, tuple[str, ...]] = {}
-        self._descriptions: dict[int, str] = {}
         self._moved, self._late = np.zeros(len(ids), bool), np.zeros(len(ids), bool)
         self._is_late = self._late.data
         self.left_out: set[int] = set()
@@ -91,6 +91,9 @@ class Arrangement:
         self._group_marks(stated)
         self._group_by_input(stated)
         self._order()
+        is_usual = self._has_row & ~self._late & (ids.native | (self._kind != _THREAD))
+        is_usual[[*self._names, *(index for index, _ in trace.tracks.special())]] = False
+        self._is_usual = is_usual.data
 
     def _with_rows_of(self, *columns: I32) -> Mask:
         """Return which tracks are drawn with the events of these columns of tracks."""
@@ -116,6 +119,8 @@ class Arrangement:
 
     def name(self, index: int) -> str:
         """Return the displayed name of a track, with its doubts."""
+        if self._is_usual[index]:
+            return self._ids.names[index]
         doubts = self.doubts(index)
         return with_doubts(self._name(index), self._tracks[index], doubts) if doubts else self._name(index)
 
@@ -140,10 +145,6 @@ class Arrangement:
         else:
             name = self._ids.names[main]
         return _LATE + name.removeprefix(_LATE) if self._is_late[main] else name
-
-    def description(self, index: int) -> str:
-        """Return the help text of a track, with those of left-out groups around it."""
-        return self._descriptions.get(index) or self._own_descriptions[index]
 
     def group_name(self, parent: int, group: int) -> str:
         """Return the name of a group of a track."""
@@ -201,8 +202,7 @@ class Arrangement:
                 above, name = self._name(group), self._name(only)
                 self._names[only] = name if name.startswith(above) else f"{above}{JOINT}{name}"
                 self.joined_doubts[only] = tuple(dict.fromkeys((*self.doubts(group), *self.doubts(only))))
-                texts = self.description(group), self.description(only)
-                self._descriptions[only] = "\n".join(filter(None, texts))
+                self.descriptions[only] = "\n".join(filter(None, (self.descriptions[group], self.descriptions[only])))
 
     def _group_counters(self) -> None:
         counters = self._child_counts(self._has_row & (self._kind == _COUNTER))

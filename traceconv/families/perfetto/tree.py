@@ -83,10 +83,6 @@ class Tree:
         self.shown = Arrangement(trace, self.ids)
         self._parent_field = lru_cache(_MOST_PARENTS)(self._parent_field_of)
 
-    def uuid_fields(self, field: int) -> Iterator[bytes]:
-        """Yield a field with the uuid of each track."""
-        return _integers(field, np.asarray(self.uuids, np.int64))
-
     def task(self, index: int) -> bytes:
         """Return the fields of process and thread for samples on a track."""
         identity = self.ids[index]
@@ -106,12 +102,13 @@ class Tree:
         kind, process = self._trace.tracks.column("kind"), self.ids.process.data
         is_thread = (self.ids.native & (kind != _PROCESS) & (kind != _COUNTER)).data
         columns = (
-            self.uuid_fields(_UUID),
+            _integers(_UUID, np.asarray(self.uuids, np.int64)),
             _integers(1, self.ids.pid),
             _integers(2, self.ids.tid),
             _integers(_ORDER_RANK, shown.positions),
+            shown.descriptions,
         )
-        for index, (uuid, pid, tid, rank) in enumerate(zip(*columns, strict=True)):
+        for index, (uuid, pid, tid, rank, description) in enumerate(zip(*columns, strict=True)):
             if index in shown.left_out:
                 continue
             is_native = bool(natives[index])
@@ -124,7 +121,7 @@ class Tree:
                 fields = [uuid, self._process_field(index, pid), _ORDERED, rank]
             else:
                 fields = [uuid, self._row_fields(index, parents[index], inputs[index], groups[index]), _ORDERED, rank]
-            if description := shown.description(index):
+            if description:
                 fields.append(wire.text(_DESCRIPTION, description))
             if not is_native:  # Perfetto draws siblings with equal keys in one row, whatever their names: lanes
                 main = rows[index]
@@ -168,9 +165,7 @@ class Tree:
         fields = wire.text(_NAME, self.shown.name(index)) + self._parent_field(parent, number, group)
         if self._kinds[index] == _COUNTER:
             track = self._trace.tracks.special_of(index)
-            unit = track.unit if track else ""
-            known = wire.integer(3, _UNITS[unit]) if unit in _UNITS else wire.text(6, unit) if unit else b""
-            fields += wire.blob(_COUNTER_FIELD, known)
+            fields += _counter_field(track.unit) if track else _COUNTED
         return fields
 
     def _parent_field_of(self, parent: int, number: int, group: int) -> bytes:
@@ -178,6 +173,15 @@ class Tree:
         if parent != NO_TRACK:
             return wire.integer(_PARENT, self._group_uuid(parent, group) if group else self.uuids[parent])
         return wire.integer(_PARENT, self.input_uuid(number)) if number != NO_INPUT else b""
+
+
+def _counter_field(unit: str) -> bytes:
+    known = wire.integer(3, _UNITS[unit]) if unit in _UNITS else wire.text(6, unit) if unit else b""
+    return wire.blob(_COUNTER_FIELD, known)
+
+
+#: The field of a counter without a unit.
+_COUNTED = _counter_field("")
 
 
 def _integers(field: int, values: npt.NDArray[Any]) -> Iterator[bytes]:
@@ -243,20 +247,21 @@ class _Paths:
 
     def hash_of(self, index: int, repeat: int) -> int:
         """Return the hash of the path of a track and a number; those of its parents must have been requested before."""
-        return _hash_of(f'{self._path_of(index).members}, "{repeat}"')
+        members = self._path_of(index).members if self._has_children[index] else self._members(index)
+        return _hash_of(f'{members}, "{repeat}"')
+
+    def _members(self, index: int) -> str:
+        kind, name, (pid, tid) = self._kinds[index], self._names[index], self._pid_and_tid(index)
+        return f'{self._above(index).members}, "{_KINDS[kind]}", {encode_basestring_ascii(name)}, "{pid}", "{tid}"'
 
     def _path_of(self, index: int) -> _Path:
-        above, kind, name = self._above(index), _KINDS[self._kinds[index]], self._names[index]
-        pid, tid = self._pid_and_tid(index)
-        path = _Path(
-            f'{above.members}, "{kind}", {encode_basestring_ascii(name)}, "{pid}", "{tid}"',
-            above.characters + len(kind) + len(name) + len(pid) + len(tid),
-        )
-        if self._has_children[index]:
-            if self._parents[index] == NO_TRACK:
-                self._top = index, path.short()
-            else:
-                self._kept[index] = path.short()
+        """Return the path of a track with children, and keep it for them."""
+        parts = _KINDS[self._kinds[index]], self._names[index], *map(str, self._pid_and_tid(index))
+        path = _Path(self._members(index), self._above(index).characters + sum(map(len, parts)))
+        if self._parents[index] == NO_TRACK:
+            self._top = index, path.short()
+        else:
+            self._kept[index] = path.short()
         return path
 
     def _above(self, index: int) -> _Path:
@@ -270,11 +275,11 @@ class _Paths:
             self._path_of(parent)
         return self._top[1]
 
-    def _pid_and_tid(self, index: int) -> tuple[str, str]:
+    def _pid_and_tid(self, index: int) -> tuple[int | None, int | None]:
         if track := self._tracks.special_of(index):
-            return str(track.pid), str(track.tid)
-        number = "None" if self._numbers[index] == NO_NUMBER else str(self._numbers[index])
-        return (number, "None") if self._kinds[index] == _PROCESS else ("None", number)
+            return track.pid, track.tid
+        number = None if self._numbers[index] == NO_NUMBER else self._numbers[index]
+        return (number, None) if self._kinds[index] == _PROCESS else (None, number)
 
 
 #: The names of the kinds of tracks.

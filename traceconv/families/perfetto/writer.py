@@ -20,9 +20,8 @@ digits. Values nested deeper than 64 levels become text, as JSON. Of a key that 
 from __future__ import annotations
 
 import json
-from array import array
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
@@ -164,8 +163,6 @@ def _attributes(values: dict[str, Any]) -> list[bytes]:
     return wire.headed(_PACKET, [*wire.headed(_ATTRIBUTES, parts), _STATE])
 
 
-#: More than the bytes of a field with the uuid of a track.
-_UUID_BYTES = 16
 #: The descriptors of tracks that are written at a time.
 _DESCRIPTORS = 1 << 10
 
@@ -193,10 +190,13 @@ class _Writing:
         module = kernel.module("encode")
         if module is None:
             return None
-        tracks = _joined(self._tree.uuid_fields(_TRACK_UUID))
-        end = wire.integer(_TYPE, _END)
-        heads = [_STATE + wire.blob(_TRACK_EVENT, end + bytes(size))[:-size] for size in range(1, _UUID_BYTES)]
-        ends = _joined(heads[len(track) - 1] + track for track in self._tree.uuid_fields(_TRACK_UUID))
+        uuids, end = np.asarray(self._tree.uuids, np.int64), wire.integer(_TYPE, _END)
+        tracks = wire.joined_integers(_TRACK_UUID, uuids)
+
+        def head(size: int) -> bytes:
+            return _STATE + wire.tag(_TRACK_EVENT, 2) + wire.varint(len(end) + size) + end
+
+        ends = wire.joined_integers(_TRACK_UUID, uuids, head)
         chunks = tracks, ends, (self._flows, self._flows_at)
         # Whether most events share their args with others.
         size = sum(int(table.args_len.sum(dtype=np.int64)) for table in (self._trace.slices, self._trace.instants))
@@ -396,15 +396,6 @@ def _flow_fields(trace: Trace) -> tuple[bytes, I64]:
     fields[:, _FLOW_TAG_SIZE:] = numbers.view(np.uint8).reshape(-1, 8)
     counts = np.bincount(at, minlength=len(slices.ts))
     return fields[np.argsort(at, kind="stable")].tobytes(), np.append(0, np.cumsum(counts) * _FLOW_SIZE)
-
-
-def _joined(chunks: Iterable[bytes]) -> tuple[bytearray, I64]:
-    """Join chunks; return the bytes, and the offset of each chunk, with the end of the last one."""
-    joined, bounds = bytearray(), array("q", [0])
-    for chunk in chunks:
-        joined += chunk
-        bounds.append(len(joined))
-    return joined, np.frombuffer(bounds, np.int64)
 
 
 # -- call stack samples -----------------------------------------------------------------------------------------------
