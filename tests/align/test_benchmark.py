@@ -48,6 +48,7 @@ REGIMES = {
     "two-jobs": "ranks of two jobs of one script, simulated",
     "set-clocks": "the clock of a host set in mid-run, simulated",
     "set-back-clocks": "the clock of a host set and set back, simulated",
+    "set-back-busy": "a host's clock set and set back, ends scattered, simulated",
     "set-beside-an-end": "a host's clock set beside the first or last collectives, simulated",
     "small-set-clocks": "a host's clock set by 0.2 to 1.5 of its bound, ends scattered, simulated",
     "steep": "hosts that drift by 110 to 600 ppm, simulated",

@@ -9,15 +9,16 @@ are a convex region. The offset at an instant follows from two bounds at a time:
 upper and a lower one on one side, which limit the slope. The wander between the instant and the time of a bound is
 added to that bound.
 
-A clock that was set by less than their width makes no contradiction: what the collectives before and after that allow
-overlaps, and the overlap may hold neither offset. So if the overlap of two parts of the recording is clearly narrower
-than both, what either allows is kept.
+A clock that was set, or set and set back, by less than their width makes no contradiction: what the collectives of that
+stretch and the others allow overlaps, and the overlap may hold neither offset. So if the overlap of a stretch of the
+recording and the rest is clearly narrower than both, what either allows is kept.
 """
 
 from __future__ import annotations
 
 import enum
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -33,10 +34,10 @@ WANDER = 2e-6
 _PARTS, _PARTS_OF_MANY, _MANY = 16, 4, 130
 #: The number of instants at which intervals are computed; between them, the wander is added.
 _INSTANTS, _INSTANTS_OF_MANY = 9, 3
-#: A clock may have been set if the overlap of what the two parts beside an instant allow is less than this part of the
-#: narrower one. If it is more, an offset in the overlap is off by no more than half of it.
+#: A clock may have been set if the overlap of what a stretch and the rest allow is less than this part of the narrower
+#: one. If it is more, an offset in the overlap is off by no more than half of it.
 _CLEARLY = 0.6
-#: With up to this many hosts, one part is left out between the two that are compared; with more, to limit time, two.
+#: With up to this many hosts, one part is left out where a stretch begins and ends; with more, to limit time, two.
 _FEW = 16
 #: The rounding error of two bounds in 64-bit floats, ns.
 _ROUNDING = 2.0
@@ -83,7 +84,7 @@ def _intervals(entered: F64, left: F64, at: F64, rate: float) -> HostIntervals:
     """Return the limits at some instants for a largest drift; without drift there is no wander, either."""
     hosts = entered.shape[1]
     limits = _Limits(entered, left, _PARTS_OF_MANY if hosts > _MANY else _PARTS, rate)
-    most = limits.between_all(at)
+    (most,) = limits.between_all(at)
     around = most + most.transpose(0, 2, 1)
     worst = np.unravel_index(int(np.argmin(around)), around.shape)
     if around[worst] < -_ROUNDING:
@@ -100,27 +101,32 @@ def _intervals(entered: F64, left: F64, at: F64, rate: float) -> HostIntervals:
 
 
 def _widen_at_steps(most: F64, limits: _Limits, at: F64) -> bool:
-    """Widen the limits of hosts whose clocks may have been set, and return whether there are any."""
-    lost, without = np.zeros(most.shape[1:]), np.zeros(most.shape[1:], np.int64)
-    out = 1 if len(lost) <= _FEW else 2
-    for part in range(out, limits.parts - out, out):
-        sides = slice(part), slice(part + out, None)  # the step lies between them
-        before, after = (limits.between_all(limits.begin[[part]], side)[0] for side in sides)
-        narrower, overlap = np.minimum(before + before.T, after + after.T), np.minimum(before, after)
-        known = np.isfinite(narrower)
-        less = np.where(known, narrower, 0) - np.where(known, overlap + overlap.T, 0)
-        more = (less > lost) & (overlap + overlap.T < _CLEARLY * narrower)
-        lost[more], without[more] = less[more], part  # less is lost if a side has bounds from before and after the step
-    around = float(np.max(np.diff(at)))
-    for part in np.unique(without[lost > 0]).tolist():
-        hosts, others = np.nonzero(without == part)
-        until, since = limits.begin[min(part + out, limits.parts - 1)] + around, limits.begin[part] - around
-        for side, where in ((slice(part), at <= until), (slice(part + out, None), at >= since)):
+    """Widen the limits of hosts whose clocks may have been set, or set and set back; return whether there are any."""
+    share, without = np.full(most.shape[1:], _CLEARLY), np.zeros((2, *most.shape[1:]), np.int64)
+    out = 1 if len(share) <= _FEW else 2
+    for first in range(out, limits.parts - out, out):
+        # The clock was set in the parts from the first one on, and back in those from the last one on, if it was.
+        lasts = range(first + 2 * out, limits.parts + out, out)
+        sides = [side for last in lasts for side in limits.sides(first, last, out)]
+        found = limits.between_all(limits.begin[[first]], sides)[:, 0]
+        for last, stretch, rest in zip(lasts, found[::2], found[1::2], strict=True):
+            narrower, overlap = np.minimum(stretch + stretch.T, rest + rest.T), np.minimum(stretch, rest)
+            known = np.isfinite(narrower)
+            ratio = np.where(known, overlap + overlap.T, np.inf) / np.where(known & (narrower > 0), narrower, 1)
+            more = ratio < share
+            share[more] = ratio[more]
+            without[:, more] = np.array([[first], [last]])
+    around, begin = float(np.max(np.diff(at))), np.append(limits.begin, [np.inf] * out)
+    for first, last in np.unique(without[:, share < _CLEARLY], axis=1).T.tolist():
+        hosts, others = np.nonzero((without[0] == first) & (without[1] == last))
+        within = (at >= begin[first] - around) & (at <= begin[min(last + out, limits.parts)] + around)
+        beside = (at <= begin[first + out] + around) | (at >= begin[last] - around)
+        for side, where in zip(limits.sides(first, last, out), (within, beside), strict=True):
             rows = np.unique(hosts)
-            either = limits.between_all(at[where], side, rows)[:, np.searchsorted(rows, hosts), others]
+            either = limits.between_all(at[where], [side], rows)[0][:, np.searchsorted(rows, hosts), others]
             index = np.flatnonzero(where)[:, None], hosts, others
             most[index] = np.maximum(most[index], either)
-    return bool(np.any(lost))
+    return bool(np.any(share < _CLEARLY))
 
 
 def can_agree(entered: F64, left: F64) -> bool:
@@ -180,30 +186,39 @@ class _Limits:
                     self.when[host, part] = np.nan_to_num(sorted_entered[taken[at], np.arange(hosts)])
                     self.row[host, part] = order[taken[at]]
 
-    def between_all(self, at: F64, parts: slice = slice(None), rows: I64 | None = None) -> F64:
-        """Return the upper bound of the offset of each host against each other one at some instants, ns."""
+    def sides(self, first: int, last: int, out: int) -> tuple[I64, I64]:
+        """Return the parts of a stretch and the others, without some parts where it begins and ends."""
+        parts = np.arange(self.parts)
+        return parts[first + out : last], np.append(parts[:first], parts[last + out :])
+
+    def between_all(self, at: F64, sides: Sequence[I64] = (), rows: I64 | None = None) -> F64:
+        """Return the upper bound of the offset of each host against each other one at some instants, ns.
+
+        It is that of some parts of the recording each, or of all.
+        """
         hosts = np.arange(len(self.ahead)) if rows is None else rows
-        most = np.array([[self._most(host, instant, parts) for host in hosts] for instant in at.tolist()])
+        most = np.array([[self._most(host, instant, sides) for host in hosts] for instant in at.tolist()])
+        most = most.transpose(2, 0, 1, 3)
         most += self.wander * float(np.max(np.diff(at), initial=0)) / 2
-        most[:, np.arange(len(hosts)), hosts] = 0
+        most[:, :, np.arange(len(hosts)), hosts] = 0
         return most
 
-    def _most(self, host: int, instant: float, parts: slice) -> F64:
-        """Return the upper bound of the offset of a host against each other one at an instant, ns."""
-        ahead, when = self.ahead[:, parts], self.when[:, parts]
-        others = np.flatnonzero(np.any(np.isfinite(ahead[host]), axis=0))
-        most, least = ahead[host][:, others].T, -ahead[others][:, :, host]
-        away, away_back = (when[host][:, others] - instant).T, when[others][:, :, host] - instant
+    def _most(self, host: int, instant: float, sides: Sequence[I64]) -> F64:
+        """Return the upper bound of the offset of a host against each other one at an instant, ns, by sides."""
+        others = np.flatnonzero(np.any(np.isfinite(self.ahead[host]), axis=0))
+        most, least = self.ahead[host][:, others].T, -self.ahead[others][:, :, host]
+        away, away_back = (self.when[host][:, others] - instant).T, self.when[others][:, :, host] - instant
         most, least = most + self.wander * np.abs(away), least - self.wander * np.abs(away_back)
-        widest = np.full(len(self.ahead), np.inf)
         with np.errstate(invalid="ignore"):  # unknown bounds are infinite
-            closest = [
-                np.min(most + self.rate * np.abs(away), axis=1),
-                _between(most, away),
-                _beyond(most, away, least, away_back),
-                _beyond(most, -away, least, -away_back),
-            ]
-        widest[others] = np.min(closest, axis=0)
+            of_two = _between(most, away)
+            np.fmin(of_two, _beyond(most, away, least, away_back), out=of_two)
+            np.fmin(of_two, _beyond(most, -away, least, -away_back), out=of_two)
+        parts = np.arange(self.parts)
+        of_two[:, parts, parts] = np.fmin(of_two[:, parts, parts], most + self.rate * np.abs(away))
+        of_two[np.isnan(of_two)] = np.inf
+        widest = np.full((max(len(sides), 1), len(self.ahead)), np.inf)
+        for number, side in enumerate(sides or [parts]):
+            widest[number, others] = of_two[:, side[:, None], side].min(axis=(1, 2))
         return widest
 
     def contradicting(self, host: int, other: int) -> tuple[tuple[int, int, int], ...]:
@@ -221,22 +236,18 @@ class _Limits:
 
 
 def _between(most: F64, away: F64) -> F64:
-    """Return the upper limit at an instant from an upper bound before it and one after it."""
+    """Return the upper limits at an instant from an upper bound before it and one after it; NaN for others."""
     before, after = np.where(away <= 0, -away, np.nan)[:, :, None], np.where(away > 0, away, np.nan)[:, None, :]
-    return _least((most[:, :, None] * after + most[:, None, :] * before) / (after + before))
+    limits: F64 = (most[:, :, None] * after + most[:, None, :] * before) / (after + before)
+    return limits
 
 
 def _beyond(most: F64, away: F64, least: F64, away_of_least: F64) -> F64:
-    """Return the upper limit at an instant from an upper bound before it, and a lower bound before that."""
+    """Return the upper limits at an instant from an upper bound before it, and a lower bound before that, likewise."""
     near, far = np.where(away < 0, -away, np.nan)[:, :, None], -away_of_least[:, None, :]
     since = np.where(far > near, far - near, np.nan)
-    return _least(most[:, :, None] + (most[:, :, None] - least[:, None, :]) * near / since)
-
-
-def _least(values: F64) -> F64:
-    """Return the least value of each pair of hosts, without NaN."""
-    least: F64 = np.where(np.isnan(values), np.inf, values).min(axis=(1, 2))
-    return least
+    limits: F64 = most[:, :, None] + (most[:, :, None] - least[:, None, :]) * near / since
+    return limits
 
 
 # -- Estimate the offsets of the clocks of hosts by the ends of collectives, and make the map of each to the first ---

@@ -252,13 +252,23 @@ def same_input(seed: int) -> PlacedRank:
     return placed(Recorded([one, other], _clocks(rng)), rng)
 
 
-def set_back(seed: int) -> PlacedRank:
-    """Place two ranks of one job, of which the clock of one is set by 20 µs to 50 ms, and set back before the end."""
-    rng = np.random.default_rng([10, seed])
+def set_back(seed: int, *, busy: bool = False) -> PlacedRank:
+    """Place two ranks of one job, of which the clock of one is set by 20 µs to 50 ms, and set back before the end.
+
+    With `busy` a busy machine scatters the ends, the clock is set by up to 5 ms, and back after any four collectives or
+    more.
+    """
+    rng = np.random.default_rng([13 if busy else 10, seed])
     ranks, (one, other) = script(rng).job(rng), _clocks(rng)
-    by = float(np.exp(rng.uniform(np.log(20), np.log(50_000)))) * US * rng.choice((-1, 1))
-    leaves, count = ranks[1].leaves, len(ranks[1].leaves)
-    at, back = (float(leaves[int(count * part)]) + 1 for part in (rng.uniform(0.1, 0.5), rng.uniform(0.55, 0.9)))
+    by = float(np.exp(rng.uniform(np.log(20), np.log(5_000 if busy else 50_000)))) * US * rng.choice((-1, 1))
+    count = len(ranks[1].leaves)
+    if busy:
+        ranks = _scattered(ranks, rng)
+        first = int(rng.integers(count - 4))
+        numbers = first, int(rng.integers(first + 4, count))
+    else:
+        numbers = int(count * rng.uniform(0.1, 0.5)), int(count * rng.uniform(0.55, 0.9))
+    at, back = (float(ranks[1].leaves[number]) + 1 for number in numbers)
     return placed(Recorded(ranks, (one, replace(other, set_at=at, set_by=by, back_at=back))), rng)
 
 
@@ -280,10 +290,7 @@ def small_step(seed: int) -> PlacedRank:
     """Place two ranks of one job, whose ends a busy machine scatters; a clock is set by 0.2 to 1.5 of the bound."""
     rng = np.random.default_rng([8, seed])
     ranks, (one, other) = script(rng).job(rng), _clocks(rng)
-    late = float(np.exp(rng.uniform(np.log(20), np.log(1000)))) * US
-    ranks = [
-        _later(rank, rng.exponential(late, len(rank.leaves)) * (rng.random(len(rank.leaves)) < 0.8)) for rank in ranks
-    ]
+    ranks = _scattered(ranks, rng)
     as_it_is = placed(Recorded(ranks, (one, other)), np.random.default_rng(seed))
     if as_it_is.bound_ns is None:
         return as_it_is
@@ -292,6 +299,14 @@ def small_step(seed: int) -> PlacedRank:
     after = int(rng.integers(count // 10, count * 9 // 10))
     at = float(rng.uniform(ranks[1].leaves[after], ranks[1].enters[after + 1]))
     return placed(Recorded(ranks, (one, replace(other, set_at=at, set_by=by))), np.random.default_rng(seed))
+
+
+def _scattered(ranks: Sequence[Rank], rng: np.random.Generator) -> list[Rank]:
+    """Return ranks that leave up to some ms later."""
+    late = float(np.exp(rng.uniform(np.log(20), np.log(1000)))) * US
+    return [
+        _later(rank, rng.exponential(late, len(rank.leaves)) * (rng.random(len(rank.leaves)) < 0.8)) for rank in ranks
+    ]
 
 
 def _later(rank: Rank, late: F64) -> Rank:
@@ -351,6 +366,7 @@ TRIALS: dict[str, Callable[[int], PlacedRank]] = {
     "two jobs": two_jobs,
     "same input": same_input,
     "set back": set_back,
+    "set back, busy": lambda seed: set_back(seed, busy=True),
     "set clock": set_clock,
     "beside an end": lambda seed: set_clock(seed, beside_end=True),
     "small step": small_step,

@@ -47,6 +47,7 @@ RECORDED = {
 _NEVER_OUTSIDE = {
     "set-clocks": ("the clock of a host set in mid-run, simulated", "set clock"),
     "set-back-clocks": ("the clock of a host set and set back, simulated", "set back"),
+    "set-back-busy": ("a host's clock set and set back, ends scattered, simulated", "set back, busy"),
     "set-beside-an-end": ("a host's clock set beside the first or last collectives, simulated", "beside an end"),
     "small-set-clocks": ("a host's clock set by 0.2 to 1.5 of its bound, ends scattered, simulated", "small step"),
     "steep": ("hosts that drift by 110 to 600 ppm, simulated", "steep"),
