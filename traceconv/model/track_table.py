@@ -263,10 +263,12 @@ class Tracks(Sequence[Track]):
     def replaced(self, **columns: Sequence[Any] | npt.NDArray[Any]) -> Tracks:
         """Return a copy with the given attributes replaced, such as `source=...`: a value for each track.
 
-        It shares the other texts: append to a copy of it, `Tracks(...)`.
+        It shares what is not replaced: append to a copy of it, `Tracks(...)`.
         """
         copy = Tracks()
-        copy._rows, copy._texts = bytearray(self._rows), dict(self._texts)
+        copy._rows, copy._texts = self._rows, dict(self._texts)
+        if not columns.keys() <= self._texts.keys():
+            copy._rows = bytearray(self._rows)
         for name, values in columns.items():
             if name in self._texts:
                 copy._texts[name] = list(values)
