@@ -37,7 +37,7 @@ from tests.make_perf import (
 )
 from traceconv.align.duplicates import warnings_of_duplicates
 from traceconv.api import identify, read
-from traceconv.errors import NothingRead
+from traceconv.errors import MalformedInput, NothingRead
 from traceconv.families.common.elf import functions_of
 from traceconv.families.perf import container
 from traceconv.families.perf.container import read_tracepoints
@@ -83,6 +83,13 @@ def test_the_magic_of_before_linux_3_4_is_read(tmp_path: Path) -> None:
     path = tmp_path / "old.data"
     path.write_bytes(old)
     assert identify(path).format == "perf-data"
+
+
+def test_the_hint_of_a_file_cut_behind_its_magic_speaks_of_the_file(tmp_path: Path) -> None:
+    for data, hint in ((b"PERFFILE".ljust(200, b"\0"), "is the file whole?"), (b"x" * 200, "without --from")):
+        with pytest.raises(MalformedInput) as error:
+            trace_of(tmp_path, data)
+        assert hint in (error.value.hint or "")
 
 
 def test_a_feature_that_perf_left_empty_is_no_loss(tmp_path: Path) -> None:

@@ -661,7 +661,8 @@ class PerfData(Importer):
             try:
                 file = read_header(data)
             except Damage as damage:
-                hint = "is the file whole?" if damage.at else "without --from, the format is detected"
+                is_of_perf = data[:8] in ORDERS
+                hint = "is the file whole?" if is_of_perf else "without --from, the format is detected"
                 raise source.malformed(damage.reason, hint=hint, where=f"byte {damage.at}") from None
             RecordReader(out, file, data, self.symbols, Unpacked(source.display, len(data), source.limits)).read()
         _tell(out, file)
