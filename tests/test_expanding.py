@@ -549,7 +549,7 @@ def test_a_long_report_of_tvm_is_read_once(tmp_path: Path) -> None:
         f'"Duration (us)":{{"microseconds":{ns / 1000}}},"Percent":{{"percent":1}}}}'
         for name, ns in calls
     )
-    sums = {name: sum(ns for other, ns in calls if other == name) / 1000 for name, _ in calls}
+    sums = {name: sum(ns for other, ns in calls if other == name) / 1000 for name in dict(calls)}
     table = "".join(f"{name}  {us:.2f}  20.00  cpu0  2000\n" for name, us in sums.items())
     total = f"----------\nSum  {sum(sums.values()):.2f}  100.00  10000\n"
     report = f'{{"calls":[{rows}],"device_metrics":{{}},"configuration":{{}}}}'
