@@ -20,6 +20,8 @@ from traceconv.comparison.rank_tests import LEVEL, adjusted
 LEAST = 3
 #: How many orders are drawn at most, and until so many divide as well.
 _DRAWS, _ENOUGH = 9_999, 10
+#: How many distances are looked at together: 512 KB.
+_TOGETHER = 1 << 16
 _F64 = npt.NDArray[np.float64]
 
 
@@ -67,9 +69,12 @@ def _division(values: _F64) -> Division | None:
     best = np.max(differences)
     random, drawn, as_good = np.random.default_rng(0), 0, 0
     while drawn < _DRAWS and as_good < _ENOUGH:
-        order = random.permutation(count)
-        as_good += bool(np.max(_differences(distances[np.ix_(order, order)])) >= best)
-        drawn += 1
+        together = min(max(1, _TOGETHER // count**2), _DRAWS - drawn)
+        orders = np.array([random.permutation(count) for _ in range(together)])
+        found = np.max(_differences(distances[orders[:, :, None], orders[:, None, :]]), axis=(1, 2)) >= best
+        good = np.flatnonzero(found)[: _ENOUGH - as_good]
+        as_good += len(good)
+        drawn += int(good[-1]) + 1 if as_good == _ENOUGH else together
     at = int(np.argmax(np.max(differences, axis=1)))
     return Division(at, (1 + as_good) / (1 + drawn))
 
@@ -78,22 +83,23 @@ def _differences(distances: _F64) -> _F64:
     """Return by how much the first values and those that follow them differ: their energy statistic.
 
     Args:
-        distances: n x n, between the values in their order.
+        distances: ... x n x n, between the values in their order; in several orders at once.
 
     Returns:
-        n + 1 x n + 1: for each number of first values, and each end of those that follow; 0 where either are too few.
+        ... x n + 1 x n + 1: for each number of first values, and each end of those that follow; 0 where either are too
+        few.
     """
-    count = len(distances)
-    sums = np.zeros((count + 1, count + 1))
-    np.cumsum(np.cumsum(distances, axis=0), axis=1, out=sums[1:, 1:])
-    of_first = np.diagonal(sums)
+    *orders, count, _ = distances.shape
+    sums = np.zeros((*orders, count + 1, count + 1))
+    np.cumsum(np.cumsum(distances, axis=-2), axis=-1, out=sums[..., 1:, 1:])
+    of_first = np.diagonal(sums, axis1=-2, axis2=-1)
     first, end = np.arange(count + 1)[:, None], np.arange(count + 1)[None, :]
     later = end - first
-    between = sums - of_first[:, None]
-    of_later = of_first[None, :] - 2 * sums + of_first[:, None]
+    between = sums - of_first[..., :, None]
+    of_later = of_first[..., None, :] - 2 * sums + of_first[..., :, None]
     with np.errstate(divide="ignore", invalid="ignore"):
         energy = 2 * between / (first * later) - (
-            of_first[:, None] / (first * (first - 1)) + of_later / (later * (later - 1))
+            of_first[..., :, None] / (first * (first - 1)) + of_later / (later * (later - 1))
         )
         found = np.where((first >= LEAST) & (later >= LEAST), first * later / (first + later) * energy, 0.0)
     return np.asarray(found, np.float64)
