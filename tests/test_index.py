@@ -84,7 +84,7 @@ def test_inputs_damaged_inputs_and_odd_lines(cases: list[Case]) -> None:
             importer = cls()
             assert importer.sniff(head) == importer.sniff(head) == cls().sniff(head), (case.name, cls.name)
         lines = head.data.split(b"\n")[:30]
-        for _ in range(6):
+        for _ in range(3):
             check(Head(odd_lines(lines, rng), rng.random() < 0.5, "x"), f"odd lines of {case.name}")
         coloured = b"\n".join(b"\x1b[1m" + re.sub(rb"(\w)", b"\\1\x1b[0m", line, count=3) for line in lines)
         check(Head(coloured, head.complete, "x"), f"{case.name} in colour")

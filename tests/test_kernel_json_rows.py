@@ -127,7 +127,7 @@ def _traces(draw: st.DrawFn) -> Trace:
 
 
 @pytest.mark.slow
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=120, deadline=None)
 @given(_traces())
 def test_traces(trace: Trace) -> None:
     same(trace)

@@ -669,7 +669,7 @@ def test_calls_of_the_host_and_messages_of_gloo_place_nothing(tmp_path: Path) ->
 
 def test_simulated_jobs_are_within_their_bounds_or_refused() -> None:
     """As `python -m tests.benchmarks.alignment.hosts`, of fewer jobs."""
-    for job in jobs(80):
+    for job in jobs(40):
         placed = placed_hosts(job.records, job.host_of, job.spans())
         assert all(error <= bound for error, bound in errors(job, placed).values()), job.name
         assert job.damage or len(placed.hosts) == len(job.ahead) - 1

@@ -107,8 +107,8 @@ def test_a_straight_line_stays_one() -> None:
 
 
 def test_what_fits_nowhere_after_a_step_is_refused() -> None:
-    _, a, b, _ = made(np.zeros_like)
-    _, _, other, _ = made(np.zeros_like, seed=702)
+    _, a, b, _ = made(np.zeros_like, iterations=400)
+    _, _, other, _ = made(np.zeros_like, seed=702, iterations=400)
     half = len(b) // 2
     start = np.concatenate((b.start[:half], b.start[half] + other.start[half:] - other.start[half]))
     dur, kind = (np.concatenate((getattr(b, name)[:half], getattr(other, name)[half:])) for name in ("dur", "kind"))
