@@ -20,6 +20,8 @@ from tests.kernels import using
 from tests.make_perfetto import Packets, snapshot
 from tests.test_perfetto_input import codes, instants_at, read_bytes, slices, timed, values
 from traceconv import api, kernel
+from traceconv.check import check_file
+from traceconv.check.pftrace import SEQUENCES
 from traceconv.errors import NothingRead
 from traceconv.families.perfetto import packets as perfetto_packets
 from traceconv.families.perfetto.tree import Tree, track_uuids
@@ -293,6 +295,24 @@ def test_many_clocks_in_one_snapshot(tmp_path: Path) -> None:
     assert instants_at(trace) == [10**6 + 1] * (count // 10)
     assert codes(trace) == {}
     assert peak < 20 << 20
+
+
+def test_very_many_clocks_take_linear_time(tmp_path: Path) -> None:
+    """Seconds; each was looked up among all before, which took minutes, and `check` joined it to a copy of all."""
+    count = 20_000
+    packets = Packets()
+    packets.descriptor(5, "work")
+    for n in range(count):
+        snapshot(packets, (6, 10**6 + n), (64, n), sequence=n + 2)
+        timed(packets, 64, n + 1, sequence=n + 2)
+    path = tmp_path / "a.pftrace"
+    path.write_bytes(packets.bytes())
+    begin = time.process_time()
+    assert instants_at(api.read(path)) == [10**6 + n + 1 for n in range(count)]
+    report = check_file(path)
+    assert time.process_time() - begin < GROWTH_S
+    assert report.counts[SEQUENCES] == count + 1
+    assert not report.problems
 
 
 def test_the_shortest_way_over_clocks(tmp_path: Path) -> None:

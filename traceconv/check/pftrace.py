@@ -99,13 +99,22 @@ _REFERENCES = {
 
 
 class _Sequence:
-    """The state of one packet sequence."""
+    """The state of one packet sequence, of which there may be many."""
+
+    __slots__ = ("_interned", "cleared", "clock", "track")
 
     def __init__(self, cleared: bool = False) -> None:
         self.cleared = cleared
         self.clock: int | None = None
         self.track = 0
-        self.interned: dict[str, dict[int, object]] = {field: {} for field in _INTERNED}
+        self._interned: dict[str, dict[int, object]] | None = None
+
+    @property
+    def interned(self) -> dict[str, dict[int, object]]:
+        """What was interned, by field and id."""
+        if self._interned is None:
+            self._interned = {field: {} for field in _INTERNED}
+        return self._interned
 
 
 def check_pftrace(file: BinaryIO, unpacked: Unpacked) -> CheckReport:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from array import array
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -41,9 +42,8 @@ class Clocks:
         self._diagnostics = diagnostics
         self._timeline: Clock = (BOOTTIME, 0)
         self._has_snapshot = False
-        self._groups: list[set[Clock]] = []
-        self._known: set[Clock] = {self._timeline}
-        self._multipliers: dict[Clock, int] = {}
+        self._related: dict[Clock, set[Clock]] = {}  # the clocks that snapshots relate to each
+        self._multipliers: dict[Clock, int] = {}  # those that are not 1
         self._running: dict[Clock, int] = {}
         self._offsets: dict[Clock, int] = {}
         self._readings: dict[Clock, int] = {}  # the last ones, ns
@@ -67,7 +67,7 @@ class Clocks:
             return
         self._back |= back
         self._readings.update(readings)
-        self._join(set(readings))
+        self._join(readings)
         for clock, ns in readings.items():
             self._offsets[clock] = readings.get(self._timeline, ns) - ns
         if len(readings) > 1 and self._timeline in _SINCE_BOOT:
@@ -80,23 +80,32 @@ class Clocks:
     def _read(self, entry: Fields, sequence: int) -> tuple[Clock, int]:
         """Return a clock and its reading in ns; also note the unit of the clock."""
         clock, reading = _clock(entry.get("clock_id", 0), sequence), entry.get("timestamp", 0)
-        self._multipliers[clock] = entry.get("unit_multiplier_ns") or 1
+        multiplier = entry.get("unit_multiplier_ns") or 1
+        if multiplier != 1 or clock in self._multipliers:
+            self._multipliers[clock] = multiplier
         if entry.get("is_incremental"):
             self._running[clock] = reading
-        return clock, reading * self._multipliers[clock]
+        return clock, reading * multiplier
 
-    def _join(self, clocks: set[Clock]) -> None:
-        touching = [group for group in self._groups if group & clocks]
-        self._groups = [group for group in self._groups if not group & clocks]
-        self._groups.append(clocks.union(*touching))
-        self._known = {self._timeline}.union(*(group for group in self._groups if self._timeline in group))
+    def _join(self, clocks: Iterable[Clock]) -> None:
+        """Relate clocks. The largest group takes the others in: there may be many clocks."""
+        groups = {id(group): group for group in (self._related.get(clock, {clock}) for clock in clocks)}
+        largest = max(groups.values(), key=len, default=set[Clock]())
+        for group in groups.values():
+            if group is not largest or len(group) == 1:
+                largest.update(group)
+                self._related.update(dict.fromkeys(group, largest))
+
+    def _is_known(self, clock: Clock) -> bool:
+        """Return whether snapshots relate a clock to the timeline."""
+        return clock == self._timeline or clock in self._related.get(self._timeline, ())
 
     def to_timeline(self, timestamp: int, clock_id: int | None, sequence: int, packet: int) -> int:
         """Return a time on the timeline, ns, as far as known; a clock of None is the timeline itself."""
         if clock_id is None:
             return timestamp
         clock = _clock(clock_id, sequence)
-        if clock not in self._known:
+        if not self._is_known(clock):
             self._diagnostics.add(UNKNOWN_CLOCK, f"packet {packet}: clock {clock_id}")
         elif clock in self._back:
             self._diagnostics.add(CLOCK_BACK, f"packet {packet}: clock {clock_id}")

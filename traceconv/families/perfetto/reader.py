@@ -132,6 +132,8 @@ _KINDS = {1: Kind.BEGIN, 2: Kind.END, 3: Kind.INSTANT, 5: Kind.STATE}
 
 #: The fields of a packet beside its content.
 _ENVELOPE = frozenset((3, 8, 10, 12, 13, 41, 42, 58, 59, 79, 87, 98))
+#: The fields of a packet with nothing but a clock snapshot, which changes no state of its sequence.
+_OF_SNAPSHOT = frozenset((3, _CLOCKS, _TIMESTAMP, _SEQUENCE_ID, 79))
 #: The usual fields of packets, of which only the flags can change the sequence.
 _USUAL = frozenset((3, _TIMESTAMP, _SEQUENCE_ID, _EVENT, _FLAGS, 79))
 _SIGN = 1 << 63
@@ -371,6 +373,9 @@ class PacketReader:
 
     def _packet(self, data: bytes) -> None:
         members = dict(fields(data))
+        if _CLOCKS in members and members.keys() <= _OF_SNAPSHOT:
+            self._snapshot(members[_CLOCKS], unsigned(members.get(_SEQUENCE_ID, 0)))
+            return
         sequence = self._sequence(members)
         needs_state = unsigned(members.get(_FLAGS, 0)) & _NEEDS_STATE and _CLOCKS not in members  # as in Perfetto
         if needs_state and not sequence.cleared:
@@ -392,8 +397,8 @@ class PacketReader:
         if _TRACK in fields:
             self.tracks.declare(fields[_TRACK], machine)
         elif _CLOCKS in fields:
-            if self.clocks.snapshot(fields[_CLOCKS], sequence.number) and self._plain is not None:
-                self._touched += self._sequences.values()
+            self._snapshot(fields[_CLOCKS], sequence.number)
+            return True
         elif _TREE in fields:
             self.tracks.process_tree(fields[_TREE])
         elif _PROCESS in fields:
@@ -418,6 +423,11 @@ class PacketReader:
             return False
         self._out.balance.merged[DECLARATIONS] += 1
         return True
+
+    def _snapshot(self, data: Value, sequence: int) -> None:
+        if self.clocks.snapshot(data, sequence) and self._plain is not None:
+            self._touched += self._sequences.values()
+        self._out.balance.merged[DECLARATIONS] += 1
 
     def _report(self) -> None:
         """Count the packets that were not read, by kind."""

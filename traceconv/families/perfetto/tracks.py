@@ -19,7 +19,7 @@ import re
 from array import array
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
-from functools import partial
+from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
@@ -84,9 +84,6 @@ _DOMAINS = {
 #: The words of `ClockDomain.describe`.
 _CLOCK_WORDS = re.compile(r"(?P<name>.*) \((?P<run>[^()]*?)(?:, zero at (?P<zero>[^()]*))?\)")
 _METHOD = "clock snapshot of the file"
-
-#: A clock id, and the sequence that it is private to (0: none).
-_Clock = tuple[int, int]
 
 
 # -- tracks ------------------------------------------------------------------------------------------------------------
@@ -396,27 +393,34 @@ class Clocks:
     """The clocks of packets, by small numbers; 0 is the clock of the trace."""
 
     def __init__(self) -> None:
-        self._numbers: dict[_Clock, int] = {}
-        self._clocks: list[_Clock] = [(0, 0)]
-        self._multipliers: dict[int, int] = {}
+        self._numbers: dict[int, int] = {}
+        # The clock id; for one that is private to a sequence, the inverted number of both.
+        self._keys = [0]
+        self._multipliers: dict[int, int] = {}  # those that are not 1
         self._running: dict[int, int] = {}
         # Snapshots of two or more clocks, in columns, since there may be a million: where each ends, and its readings.
         self._ends, self._read_clocks, self._read_times = array("q", [0]), array("i"), array("q")
-        self._with: dict[int, array[int]] = defaultdict(partial(array, "q"))  # the snapshots of a clock
-        self._next: dict[int, int] | None = None  # the paths of clocks to the clock of the trace
         self._pairs: dict[tuple[int, ...], I64] = {}
-        self._primary = 0  # a clock id
+        self._primary = self._goal = 0  # the id and the number of the clock of the trace
 
     def number(self, clock_id: int, sequence: int) -> int:
         """Return the number of a clock id in a sequence."""
         if clock_id == 0:
             return TRACE_TIME
-        clock = clock_id, sequence if clock_id in _SEQUENCE_CLOCKS else 0
-        number = self._numbers.get(clock)
+        key = clock_id if clock_id not in _SEQUENCE_CLOCKS else ~(sequence * len(_SEQUENCE_CLOCKS) + clock_id - 64)
+        number = self._numbers.get(key)
         if number is None:
-            number = self._numbers[clock] = len(self._clocks)
-            self._clocks.append(clock)
+            number = self._numbers[key] = len(self._keys)
+            self._keys.append(key)
         return number
+
+    def _clock(self, number: int) -> tuple[int, int]:
+        """Return a clock id and the sequence that it is private to, 0 for none."""
+        key = self._keys[number]
+        if key >= 0:
+            return key, 0
+        sequence, clock_id = divmod(~key, len(_SEQUENCE_CLOCKS))
+        return _SEQUENCE_CLOCKS[clock_id], sequence
 
     def is_incremental(self, number: int) -> bool:
         """Return whether timestamps of the clock count from the one before."""
@@ -441,35 +445,45 @@ class Clocks:
                 continue
             entry = dict(fields(as_bytes(value)))
             number = self.number(unsigned(entry.get(1, 0)), sequence)
-            multiplier = self._multipliers[number] = unsigned(entry.get(4, 0)) or 1
-            time = unsigned(entry.get(2, 0))
+            multiplier, time = unsigned(entry.get(4, 0)) or 1, unsigned(entry.get(2, 0))
+            if multiplier != 1 or number in self._multipliers:
+                self._multipliers[number] = multiplier
             if unsigned(entry.get(3, 0)):
                 self._running[number] = time
             readings[number] = min(time * multiplier, LIMIT_NS)
         self._primary = self._primary or primary
         if len(readings) > 1:
-            for number in readings:
-                self._with[number].append(len(self._ends) - 1)
             self._read_clocks.extend(readings)
             self._read_times.extend(readings.values())
             self._ends.append(len(self._read_clocks))
         return len(self._running) > running
 
-    def _clocks_of(self, snapshot: int) -> Sequence[int]:
-        """Return the clocks of a snapshot."""
-        return self._read_clocks[self._ends[snapshot] : self._ends[snapshot + 1]]
+    @cached_property
+    def _snapshot(self) -> I64:
+        """The snapshot of each reading."""
+        ends = np.asarray(self._ends)
+        return np.repeat(np.arange(len(ends) - 1), np.diff(ends))
+
+    @cached_property
+    def _order(self) -> tuple[I64, I64]:
+        """The readings by clock, in the order of the file; and where those of each clock begin."""
+        clocks = np.asarray(self._read_clocks)
+        order = np.argsort(clocks, kind="stable")
+        return order, np.searchsorted(clocks[order], np.arange(len(self._keys) + 1))
 
     def _times(self, clock: int) -> tuple[I64, I64]:
         """Return the snapshots of a clock, in order, and its readings in them."""
-        places = np.flatnonzero(np.asarray(self._read_clocks) == clock)
-        return np.searchsorted(np.asarray(self._ends), places, side="right") - 1, np.asarray(self._read_times)[places]
+        order, begins = self._order
+        places = order[begins[clock] : begins[clock + 1]]
+        return self._snapshot[places], np.asarray(self._read_times)[places]
 
     def settle(self, used: set[int]) -> None:
         """Choose the clock of the trace, given the clocks of all events."""
         if not self._primary:
-            only = {self._clocks[number][0] for number in used}
+            only = {self._clock(number)[0] for number in used}
             alone = len(only) == 1 and len(self._ends) == 1
             self._primary = (only.pop() if alone else 0) or _BOOTTIME
+        self._goal = self.number(self._primary, 0)
 
     @property
     def domain(self) -> ClockDomain:
@@ -492,37 +506,36 @@ class Clocks:
 
     def _path(self, number: int) -> list[int] | None:
         """Return the path of clocks to the clock of the trace, including it."""
-        goal = self.number(self._primary, 0)
+        goal = self._goal
         if number in (TRACE_TIME, goal):
             return [goal]
-        if self._next is None:
-            self._next = self._ways_to(goal)
         path = [number]
-        while path[-1] != goal and path[-1] in self._next:
-            path.append(self._next[path[-1]])
+        while path[-1] != goal and (following := int(self._next[path[-1]])) >= 0:
+            path.append(following)
         return path if path[-1] == goal else None
 
-    def _ways_to(self, goal: int) -> dict[int, int]:
-        """Return the next clock on the shortest path to a goal, for each clock; of several the first one in the file.
+    @cached_property
+    def _next(self) -> I64:
+        """The next clock on the shortest path to the clock of the trace; of several the first one in the file.
 
-        Each snapshot is visited at most twice: there may be many, with many clocks.
+        It is -1 for clocks that no path of at most _MAX_HOPS snapshots relates.
         """
-        hops = {goal: 0}
-        seen: set[int] = set()
-        reached = [goal]
+        clocks, begins = np.asarray(self._read_clocks), np.asarray(self._ends)[:-1]
+        hops = np.full(len(self._keys), _MAX_HOPS + 2)
+        following = np.full(len(self._keys), -1)
+        hops[self._goal] = 0
         for far in range(1, _MAX_HOPS + 1):
-            met = dict.fromkeys(place for number in reached for place in self._with[number])
-            neighbours = dict.fromkeys(number for place in met.keys() - seen for number in self._clocks_of(place))
-            seen.update(met)
-            reached = [number for number in neighbours if number not in hops]
-            hops.update(dict.fromkeys(reached, far))
-        ways: dict[int, int] = {}
-        for snapshot in map(self._clocks_of, range(len(self._ends) - 1)):
-            first = min(snapshot, key=lambda number: hops.get(number, _MAX_HOPS + 1))
-            for number in snapshot:
-                if hops.get(number) == hops.get(first, _MAX_HOPS) + 1:
-                    ways.setdefault(number, first)
-        return ways
+            met = np.zeros(len(begins), bool)
+            met[self._snapshot[hops[clocks] == far - 1]] = True
+            reached = clocks[met[self._snapshot]]
+            hops[reached] = np.minimum(hops[reached], far)
+        of_reading = hops[clocks]
+        least = np.minimum.reduceat(of_reading, begins)[self._snapshot] if len(begins) else of_reading
+        _, nearest = np.unique(self._snapshot[of_reading == least], return_index=True)
+        first = clocks[of_reading == least][nearest][self._snapshot]
+        steps = np.flatnonzero((of_reading == least + 1) & (of_reading <= _MAX_HOPS))[::-1]
+        following[clocks[steps]] = first[steps]  # the first one in the file is written last
+        return following
 
     def _readings(self, *clocks: int) -> I64:
         """Return all readings of two clocks, in order of the first one's."""
@@ -534,25 +547,29 @@ class Clocks:
     def _in_file_order(self, clock: int, partner: int) -> tuple[I64, I64]:
         """Return the readings of two clocks in the snapshots that have both."""
         (places, here), (partner_places, there) = self._times(clock), self._times(partner)
-        return here[np.isin(places, partner_places)], there[np.isin(partner_places, places)]
+        at = np.searchsorted(partner_places, places)
+        shared = at < len(partner_places)
+        shared[shared] = partner_places[at[shared]] == places[shared]
+        return here[shared], there[at[shared]]
 
     def describe(self, number: int) -> str:
         """Return a clock for messages."""
-        clock_id, sequence = self._clocks[number]
+        clock_id, sequence = self._clock(number)
         return f"clock {clock_id}" + (f" of sequence {sequence}" if sequence else "")
 
     def snapshots(self, domain: ClockDomain) -> list[ClockSnapshot]:
         """Return readings of the clock of the trace, in its domain, and of others, which agree within the bound."""
-        goal = self.number(self._primary, 0)
-        others = dict.fromkeys(other for place in self._with[goal] for other in self._clocks_of(place))
+        goal = self._goal
+        clocks, places = np.asarray(self._read_clocks), self._times(goal)[0]
+        others, first = np.unique(clocks[np.isin(self._snapshot, places)], return_index=True)
         snapshots = []
-        for other in others:
-            if other == goal or self._clocks[other][0] not in _DOMAINS:
+        for other in others[np.argsort(first)].tolist():
+            if other == goal or self._clock(other)[0] not in _DOMAINS:
                 continue
             here, there = self._in_file_order(goal, other)
             offsets = there - here
             bound = int(np.max(offsets) - np.min(offsets)) if len(offsets) > 1 else None
-            other_domain = _DOMAINS[self._clocks[other][0]]
+            other_domain = _DOMAINS[self._clock(other)[0]]
             snapshots.append(ClockSnapshot(domain, int(here[0]), other_domain, int(there[0]), bound, _METHOD))
         return snapshots
 
