@@ -45,6 +45,15 @@ def test_a_recording_beside_itself_has_not_changed() -> None:
     assert "+0.0 %, unknown" in result.stdout
 
 
+@pytest.mark.parametrize("command", ["diff", "history"])
+def test_all_runs_are_read_as_the_format_that_is_named(command: str) -> None:
+    result = commands.run(command, ORT, ORT, "--from", "chrome-trace")
+    assert result.returncode == 0, result.stderr
+    result = commands.run(command, ORT, ORT, "--from", "tvm-profile")
+    assert result.returncode == 1
+    assert "no report found" in result.stderr
+
+
 @pytest.mark.parametrize("inputs", [(KINETO, CUDA), (ORT, KINETO), (CUDA, ORT)])
 def test_json_follows_its_schema_and_adds_up(inputs: tuple[Path, Path]) -> None:
     result = run(*inputs, "--json")

@@ -10,7 +10,7 @@ from functools import partial
 import click
 
 from traceconv import api
-from traceconv.cli.completion import complete_files
+from traceconv.cli.completion import complete_files, complete_formats
 from traceconv.cli.options import HeadedCommand, Named, Verbosity, grouped, importer_option, settings_options
 from traceconv.cli.question_commands import part_of_slices
 from traceconv.cli.results import verbosity_options
@@ -158,17 +158,27 @@ _min_change_option = click.option(
 )
 
 
+#: How the files of all runs are read, as `named: Named` without files.
+_runs_options = grouped(
+    "named",
+    partial(Named, ()),
+    click.option("--skip-unknown", is_flag=True, help="Leave out files of unknown formats, and list them."),
+    importer_option,
+    click.option(
+        "--from",
+        "format",
+        metavar="FORMAT",
+        shell_complete=complete_formats,
+        help="Read all files as this format, instead of detecting it.",
+    ),
+)
+
+
 def _recorded(
-    selection: Selection,
-    skip_unknown: bool,
-    options: tuple[str, ...],
-    settings: Settings,
-    verbosity: Verbosity,
-    shown: Shown,
-    name: str,
+    selection: Selection, named: Named, settings: Settings, verbosity: Verbosity, shown: Shown, name: str
 ) -> Recorded:
     """Read a run."""
-    return selection.slices(name, Named((name,), skip_unknown, options=options).opened(settings, verbosity, shown.path))
+    return selection.slices(name, replace(named, files=(name,)).opened(settings, verbosity, shown.path))
 
 
 @click.command("diff", cls=_DiffCommand)
@@ -210,8 +220,7 @@ def _recorded(
     click.option("--strict", is_flag=True, help=f"Exit with {UNDECIDED} if the runs are too few to decide."),
 )
 @section_options(PICTURE)
-@click.option("--skip-unknown", is_flag=True, help="Leave out files of unknown formats, and list them.")
-@importer_option
+@_runs_options
 @settings_options(memory=True)
 @verbosity_options
 @click.pass_context
@@ -223,8 +232,7 @@ def diff_command(
     min_change: float,
     gate: _Gate,
     shown: Shown,
-    skip_unknown: bool,
-    options: tuple[str, ...],
+    named: Named,
     settings: Settings,
     verbosity: Verbosity,
 ) -> None:
@@ -244,7 +252,7 @@ def diff_command(
     names = [*sides.before, *sides.after]
     check_all_there(names)
     shown.check(names)
-    recorded = partial(_recorded, selection, skip_unknown, options, settings, verbosity, shown)
+    recorded = partial(_recorded, selection, named, settings, verbosity, shown)
     is_drawn = shown.form == PICTURE
     runs, kept = [], list[Recorded]()
     with working(f"reading {quantity(len(names), RUNS)}", verbosity.quiet, names):
@@ -274,8 +282,7 @@ def diff_command(
 @_selection_options
 @_min_change_option
 @section_options()
-@click.option("--skip-unknown", is_flag=True, help="Leave out files of unknown formats, and list them.")
-@importer_option
+@_runs_options
 @settings_options(memory=True)
 @verbosity_options
 def history_command(
@@ -283,8 +290,7 @@ def history_command(
     selection: Selection,
     min_change: float,
     shown: Shown,
-    skip_unknown: bool,
-    options: tuple[str, ...],
+    named: Named,
     settings: Settings,
     verbosity: Verbosity,
 ) -> None:
@@ -303,7 +309,7 @@ def history_command(
     check_all_there(names)
     shown.check(names)
     with working(f"reading {quantity(len(names), RUNS)}", verbosity.quiet, names):
-        recorded = partial(_recorded, selection, skip_unknown, options, settings, verbosity, shown)
+        recorded = partial(_recorded, selection, named, settings, verbosity, shown)
         found = [selection.run(recorded(name), again=recorded) for name in names]
     if len(runs) == 1:
         found = by_start(found)
