@@ -45,6 +45,13 @@ def test_a_recording_beside_itself_has_not_changed() -> None:
     assert "+0.0 %, unknown" in result.stdout
 
 
+def test_a_new_name_of_nothing_is_noted() -> None:
+    name = json.loads(run(ORT, ORT, "--json").stdout)["diff_operations"][1]["name"]
+    assert "--rename" not in run(ORT, ORT, "--rename", f"{name}=new").stdout
+    said = run(ORT, ORT, "--rename", "nobody=new").stdout
+    assert f"--rename: nothing that is compared in {ORT} is called nobody" in " ".join(said.split())
+
+
 @pytest.mark.parametrize("command", ["diff", "history"])
 def test_all_runs_are_read_as_the_format_that_is_named(command: str) -> None:
     result = commands.run(command, ORT, ORT, "--from", "chrome-trace")

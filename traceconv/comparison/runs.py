@@ -91,7 +91,13 @@ class Selection:
         if not values:
             window = " in the window" if self.between else ""
             raise UsageError(f"there is nothing to compare: it has no operation with a duration{window}", at=name)
-        notes = (*table.trace.losses(), *(f"--where: no slice of {one_line(name)} has {arg}" for arg in absent))
+        made = {key[0] for found in values.values() for key in found.keys}
+        missed = [old for old, new in renamed.items() if new not in made]
+        notes = (
+            *table.trace.losses(),
+            *(f"--where: no slice of {one_line(name)} has {arg}" for arg in absent),
+            *(f"--rename: nothing that is compared in {one_line(name)} is called {one_line(old)}" for old in missed),
+        )
         content = tuple(source.fingerprint for source in table.trace.sources)
         content = content if all(content) else ()
         wall = _wall_clock(table.trace)
