@@ -545,6 +545,7 @@ def test_a_rank_that_the_others_wait_for(others: int, said: bool, tmp_path: Path
             "caused 50.0 % of the waiting in collectives: the others waited 400 µs for it."
             in found["late_rank"]["text"]
         )
+        assert found["late_rank"]["text"].endswith(" Rank 1 caused 50.0 %.")
 
 
 @pytest.mark.parametrize(

@@ -40,6 +40,8 @@ _UNNAMED = 0.1
 _MOST = 1 - _UNNAMED
 #: A gap is at an edge of the window if no more than this share of the window is between them.
 _EDGE = 0.01
+#: A rank that the others waited for at least this share of the longest time is named, too.
+_AS_LONG = 0.9
 _LONGEST_NAME = 80
 #: So many devices, and ratios of counts, are named.
 _MOST_NAMED = 3
@@ -607,6 +609,9 @@ def _ranks(tables: Tables) -> Iterator[Finding]:
                         else f"ran {_short(cause['name'])}"
                     )
                     text += f" Before collectives, it {ran} {longer} longer than they."
+            for other in rows:
+                if other is not row and other["caused_ns"] >= _AS_LONG * row["caused_ns"]:
+                    text += f" Rank {other['rank']} caused {shown_cell(other['caused_share'], Unit.SHARE)}."
             yield Finding("late_rank", text, "ranks", numbers)
 
 
