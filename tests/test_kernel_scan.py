@@ -129,6 +129,7 @@ TIMED = st.one_of(
 EVENTS = st.one_of(
     st.tuples(TIMED, PLAIN).map(lambda parts: parts[0] + parts[1]),
     st.lists(FIELDS, max_size=8),
+    st.tuples(st.sampled_from(["traceEvents"]), VALUES).map(lambda member: [member]),
 ).map(lambda fields: "{" + ", ".join(f"{json.dumps(key)}:{value}" for key, value in fields) + "}")
 
 
@@ -170,6 +171,33 @@ def test_events(name: str, tmp_path: Path, events: list[str], cut: int, noise: s
     path = tmp_path / f"{name}.json"
     path.write_bytes(data)
     expected = outcome(path, None)
+    for scanner in SCANNERS:
+        assert outcome(path, scanner) == expected
+
+
+def _event(name: str) -> str:
+    return f'{{"ph":"X","name":"{name}","pid":1,"tid":1,"ts":{ord(name)},"dur":2}}'
+
+
+@pytest.mark.parametrize("name", ["chrome", "kineto"])
+@pytest.mark.parametrize("opening", ["", '{"traceEvents":[', "["], ids=["bare", "object", "array"])
+@pytest.mark.parametrize("before", ["", ",", "\n", ",,"], ids=["", "comma", "newline", "commas"])
+@pytest.mark.parametrize("after", [",", "\n"], ids=["comma", "newline"])
+@pytest.mark.parametrize("inner", ['{"traceEvents":[%s]}', '{ "traceEvents" : [\n%s],"displayTimeUnit":"ms"}'])
+@pytest.mark.parametrize("extra", ["", ',"odd":1'], ids=["plain", "odd"])
+def test_document_among_events(
+    name: str, opening: str, before: str, after: str, inner: str, extra: str, tmp_path: Path
+) -> None:
+    """A document that begins where an event is expected loses none of its events, whatever separates the two."""
+    first, second, third, fourth = (_event(letter).replace("}", extra + "}") for letter in "abcd")
+    text = opening + first + before + inner % f"{second},\n{third}" + after + fourth
+    text += {"": "", "[": "]"}.get(opening, "]}")
+    path = tmp_path / f"{name}.json"
+    path.write_text(text)
+    expected = outcome(path, None)
+    assert expected[2][0].read == 4
+    assert expected[2][0].written == 4
+    assert any("more events follow" in message for message in expected[2][1])
     for scanner in SCANNERS:
         assert outcome(path, scanner) == expected
 

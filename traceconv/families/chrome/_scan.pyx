@@ -127,14 +127,11 @@ cdef class Scanner:
         self._size = 0
         self.stopped = False
         cdef Py_ssize_t i = start, end, count = 0
-        cdef bint is_separated = True
         while count < self._fields.shape[1]:
             while p[i] == c"," or _is_space(p[i]):
-                is_separated |= p[i] == c","
                 i += 1
-            if p[i] != c"{" or not (is_separated or _is_event(p, i)):
+            if p[i] != c"{" or not _is_event(p, i):
                 break
-            is_separated = False
             end = self._event(p, i, count)
             if end < 0:
                 self.stopped = True

@@ -413,7 +413,7 @@ class ChromeReader:
                 self._behind_event = True
                 yield Empties(self._buffer.data.count(b"{", empties.start(), empties.end()))
                 continue
-            is_document = not self._buffer.commas and self._buffer.looks_like(_WRAPPER) is not None
+            is_document = self._buffer.looks_like(_WRAPPER) is not None
             rows = None if is_document else self._scanned()
             if rows is not None:
                 yield rows
@@ -428,7 +428,7 @@ class ChromeReader:
         self._buffer.commas = 0
         char = self._buffer.next_char(separators=True)
         if self._behind_event and self._in_array:
-            is_event = char == "{" and (self._buffer.commas or not self._buffer.looks_like(_WRAPPER))
+            is_event = char == "{" and not self._buffer.looks_like(_WRAPPER)
             self._count_commas(self._buffer.commas, 1 if is_event else min(self._buffer.commas, 1))
         self._behind_event = False
         return char
@@ -475,6 +475,8 @@ class ChromeReader:
         for body in self._bodies(at_start):
             try:
                 events = self._decode(body)
+            except _HoldsDocument:
+                return None
             except msgspec.DecodeError as error:
                 array_end = _TRAILING.search(str(error))
                 if array_end is not None:
@@ -506,7 +508,7 @@ class ChromeReader:
         """Return the events of a complete array; its closing bracket is not consumed."""
         try:
             events = self._decode(body)
-        except msgspec.DecodeError:
+        except (_HoldsDocument, msgspec.DecodeError):
             return None
         self._buffer.pos += len(body.rstrip()) - 2
         return events
@@ -517,7 +519,10 @@ class ChromeReader:
                 return decode_events(body)
             except msgspec.ValidationError:
                 self._plain_events = False  # rare fields: use the general decoder from here on
-        return [event_of(members) for members in decode_members(body)]
+        objects = decode_members(body)
+        if any(_is_document(members) for members in objects):
+            raise _HoldsDocument
+        return [event_of(members) for members in objects]
 
     def _slow_batch(self) -> list[Event]:
         """Read events one by one, until only an incomplete one is left in the buffer."""
@@ -627,6 +632,16 @@ class ChromeReader:
                 return
             match = _EVENT_START.search(self._buffer.data, self._buffer.pos)
         self._buffer.pos = match.start()
+
+
+class _HoldsDocument(Exception):
+    """A whole document stands among the events of an array."""
+
+
+def _is_document(members: dict[str, Raw]) -> bool:
+    """Return whether the members are what _WRAPPER finds in the text."""
+    first = next(iter(members.items()), None)
+    return first is not None and first[0] == "traceEvents" and bytes(first[1]).startswith(b"[")
 
 
 def _count_values(text: bytes) -> int:
