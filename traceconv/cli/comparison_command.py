@@ -10,8 +10,16 @@ from functools import partial
 import click
 
 from traceconv import api
-from traceconv.cli.completion import complete_files, complete_formats
-from traceconv.cli.options import HeadedCommand, Named, Verbosity, grouped, importer_option, settings_options
+from traceconv.cli.completion import complete_files
+from traceconv.cli.options import (
+    HeadedCommand,
+    Named,
+    Verbosity,
+    from_option,
+    grouped,
+    importer_option,
+    settings_options,
+)
 from traceconv.cli.question_commands import part_of_slices
 from traceconv.cli.results import verbosity_options
 from traceconv.cli.tables import PICTURE, Shown, print_sections, section_options
@@ -164,13 +172,7 @@ _runs_options = grouped(
     partial(Named, ()),
     click.option("--skip-unknown", is_flag=True, help="Leave out files of unknown formats, and list them."),
     importer_option,
-    click.option(
-        "--from",
-        "format",
-        metavar="FORMAT",
-        shell_complete=complete_formats,
-        help="Read all files as this format, instead of detecting it.",
-    ),
+    from_option,
 )
 
 

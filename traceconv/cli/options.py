@@ -295,7 +295,7 @@ from_option = click.option(
     "format",
     metavar="FORMAT",
     shell_complete=complete_formats,
-    help="Read the input as this format, instead of detecting it.",
+    help="Read files as this format, instead of detecting it.",
 )
 
 
