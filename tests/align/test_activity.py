@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import numpy as np
 import pytest
 
@@ -202,3 +204,19 @@ def test_samples_show_a_set_clock_only_beside_others_that_fit_here(by: float, se
     else:
         assert found is not None
         assert abs(found[1] + by) < MS
+
+
+@pytest.mark.parametrize("kind", ["samples", "counters"])
+def test_a_slice_far_from_all_others_takes_limited_memory(kind: str) -> None:
+    """The largest arrays of a coarse search take 32 MiB each, however long the recordings are."""
+    what, rng = made(1), np.random.default_rng(1)
+    slices = outer(what)
+    slices.start[0] -= 50 * 86400 * S
+    tracemalloc.start()
+    if kind == "samples":
+        align_samples(slices, as_samples(rng, what, TRUTH), LIMIT)
+    else:
+        align_bins(slices, as_bins(rng, what, TRUTH), LIMIT)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 400_000_000

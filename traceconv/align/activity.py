@@ -21,7 +21,8 @@ from traceconv.model.numbers import format_short
 
 LEAST_SHARE = 0.02  # The least share of busy and of idle samples, also in the model. Not tuned: none is ever certain.
 _FREEDOM = 4.0  # Degrees of freedom (Student's) of the noise of deltas. Not tuned: usual where some are far off.
-_MOST_COARSE_STEPS = 1 << 22  # The most steps of a coarse search. Not tuned: 32 MiB for each array.
+_TRANSFORM = 1 << 22  # The largest transform of a coarse search. Not tuned: 32 MiB for each array.
+_MOST_COARSE_STEPS = _TRANSFORM - 4  # The most steps: each recording has up to two bins more.
 #: The least and the greatest such step by samples, ns; half their period in between. Not tuned: slices are as short.
 _COARSE_STEP_NS = (50e3, 500e3)
 #: Offsets of counters nearer to each other are one, in intervals. Not tuned: the error to reach is a twentieth.
@@ -71,18 +72,45 @@ class Busy:
         """Return the smallest step of offsets at which times t may reach other slices, ns."""
         return float(self.end[-1] - self.start[0] + (t[-1] - t[0])) / _MOST_COARSE_STEPS
 
-    def binned(self, t: F64, width: float) -> tuple[F64, Array, int, F64]:
-        """Return the busy share of bins of a width, the lags of times t, the size of a transform, and the offsets."""
+    def binned(self, t: F64, width: float) -> tuple[F64, _Lags]:
+        """Return the busy share of bins of a width, and the lags of times t."""
         first = float(self.start[0])
         size_a, size_b = (int((end - begin) / width) + 2 for begin, end in ((first, self.end[-1]), (t[0], t[-1])))
         share = np.diff(self.until(first + np.arange(size_a + 1, dtype=np.float64) * width)) / width
-        lags = np.arange(-size_a + 1, size_b)
-        offsets = np.asarray(lags * width + float(t[0]) - first, np.float64)
-        return share, lags, 1 << (size_a + size_b).bit_length(), offsets
+        return share, _Lags(size_a, size_b, width, float(t[0]) - first)
 
     def times(self, y: F64, offset: float, drift: float) -> F64:
         """Return times of the other clock on that of the slices."""
         return y - offset - drift / (1 + drift) * (y - offset - self.middle)
+
+
+@dataclass(frozen=True, slots=True)
+class _Lags:
+    """The lags of a coarse search, in bins: all at which two recordings overlap.
+
+    Attributes:
+        size_a, size_b: the bins of slices and of the other recording.
+        width: of a bin, ns.
+        offset: at lag 0, ns.
+    """
+
+    size_a: int
+    size_b: int
+    width: float
+    offset: float
+
+    @property
+    def transform(self) -> int:
+        """The size of a transform in which no lag wraps around."""
+        return 1 << (self.size_a + self.size_b - 1).bit_length()
+
+    def offsets(self) -> F64:
+        """Return the offset at each lag, ns."""
+        return np.asarray(np.arange(-self.size_a + 1, self.size_b) * self.width + self.offset, np.float64)
+
+    def picked(self, correlation: F64) -> F64:
+        """Return a correlation at each lag, from one that wraps around."""
+        return np.concatenate((correlation[-self.size_a + 1 :], correlation[: self.size_b]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,14 +176,19 @@ class Sampled:
         """Return offsets, and the correlation of the labels at each with the busy share of bins of slices."""
         finest = self.busy.finest(self.t)
         width = min(max(self.period / 2, finest, _COARSE_STEP_NS[0]), max(_COARSE_STEP_NS[1], finest))
-        share, lags, size, offsets = self.busy.binned(self.t, width)
-        p = self.outside_share + self.contrast * share
+        share, lags = self.busy.binned(self.t, width)
+        size = lags.transform
         bins = ((self.t - self.t[0]) / width).astype(np.int64)
         total = np.zeros(size // 2 + 1, np.complex128)
-        for label, chance, rest in ((True, p, self.outside_share), (False, 1 - p, 1 - self.outside_share)):
-            seen = np.bincount(bins[self.label == label], minlength=size)
-            total += np.fft.rfft(seen) * np.conj(np.fft.rfft(np.log(chance) - np.log(rest), size))
-        return offsets, np.fft.irfft(total, size)[lags]
+        for label in (True, False):
+            chance = self.outside_share + self.contrast * share
+            chance, rest = (chance, self.outside_share) if label else (1 - chance, 1 - self.outside_share)
+            product = np.fft.rfft(np.log(chance) - np.log(rest), size)  # in place: these are the largest arrays
+            np.conjugate(product, out=product)
+            product *= np.fft.rfft(np.bincount(bins[self.label == label], minlength=size))
+            total += product
+        heights = lags.picked(np.fft.irfft(total, size))
+        return lags.offsets(), heights
 
     def at(self, offset: float, drift: float, rows: Array) -> F64:
         """Return the log-likelihood of samples."""
@@ -256,19 +289,19 @@ class Counted:
     def coarse(self) -> tuple[F64, F64]:
         """Return offsets and the correlation of rates with the busy share, in steps of a fraction of an interval."""
         width = max(self.period / 10, self.busy.finest(self.edge))
-        share, lags, size, offsets = self.busy.binned(self.edge, width)
-        size_b = int(lags[-1]) + 1
+        share, lags = self.busy.binned(self.edge, width)
+        size, size_b = lags.transform, lags.size_b
         at = self.edge[0] + (np.arange(size_b) + 0.5) * width
         rows = (np.searchsorted(self.edge, at, "right") - 1).clip(0, len(self.rate) - 1)
         rate = self.rate[rows] - self.rate.mean()
         spectrum = np.fft.rfft(rate, size)
         seen = np.fft.rfft(np.ones(size_b), size)
         sums = [
-            np.fft.irfft(left * np.conj(np.fft.rfft(right, size)), size)[lags]
+            lags.picked(np.fft.irfft(left * np.conj(np.fft.rfft(right, size)), size))
             for left, right in ((spectrum, share), (seen, share), (seen, share * share))
         ]
         spread = np.maximum(sums[2] - sums[1] ** 2 / size_b, 1e-2 * size_b * max(float(np.var(share)), 1e-6))
-        return offsets, np.asarray(sums[0] / np.sqrt(spread), np.float64)
+        return lags.offsets(), np.asarray(sums[0] / np.sqrt(spread), np.float64)
 
     def at(self, offset: float, drift: float, rows: Array) -> F64:
         """Return the log-likelihood of deltas."""
@@ -430,7 +463,9 @@ def _too_little(slices: Events, noun: str, count: int, needed: int) -> Estimate 
 
 def _align(evidence: Evidence, prior: Prior) -> Estimate:
     places: list[_Place] = []
+    offsets = heights = np.zeros(0)
     for _ in range(2):  # once with the prior shares, once with those learned from the data
+        del offsets, heights  # the largest arrays: those of the first search are not needed any more
         offsets, heights = evidence.coarse()
         step = float(offsets[1] - offsets[0])
         near = (offsets >= prior.low - step) & (offsets <= prior.high + step)
