@@ -143,6 +143,33 @@ def test_a_folder_of_runs_that_is_empty_is_refused(tmp_path: Path) -> None:
     assert f"{tmp_path}: there is no run in this folder" in result.stderr
 
 
+def test_of_a_folder_of_runs_other_files_are_left_out(tmp_path: Path) -> None:
+    shutil.copy(KINETO, tmp_path / "1.json")
+    (tmp_path / "README.md").write_text("# Runs of Monday\n")
+    result = run("--before-runs", tmp_path, "--after", KINETO, "--json")
+    assert result.returncode == 0, result.stderr
+    assert [row["run"] for row in json.loads(result.stdout)["diff_runs"]] == [f"{tmp_path}/1.json", str(KINETO)]
+    assert result.stderr.splitlines()[:2] == [
+        "1 file left out:",
+        f"  {tmp_path}/README.md: no known format; it begins with '# Runs of Monday'",
+    ]
+    named = run("--before", tmp_path / "README.md", "--after", KINETO)
+    assert (named.returncode, named.stdout) == (1, "")
+    history = commands.run("history", tmp_path)
+    assert history.returncode == 2
+    assert history.stderr.splitlines()[-2] == "error: a history has two runs or more"
+    (tmp_path / "1.json").unlink()
+    result = run("--before-runs", tmp_path, "--after", KINETO)
+    assert result.returncode == 1
+    assert result.stderr.splitlines()[0] == "error: no run in the folder is a recording"
+
+
+def test_a_file_is_no_folder_of_runs() -> None:
+    result = run("--before-runs", KINETO, "--after", KINETO)
+    assert result.returncode == 1
+    assert result.stderr.splitlines()[0] == f"error: {KINETO}: not a folder of runs"
+
+
 def test_a_folder_is_one_run_with_its_ranks(tmp_path: Path) -> None:
     for rank in (0, 1):
         shutil.copy(ROOT / "pytorch-kineto" / f"nccl-rank{rank}" / "input.json", tmp_path / f"rank{rank}.json")

@@ -147,11 +147,18 @@ def test_answers_are_those_over_all_columns(query: str, frames: Frames, monkeypa
         "select (select count(*) from slices) n",
         "select count(*) n from slices where exists (from tracks where tracks.track = slices.track);",
         "-- a comment\nselect count(*) n from slices",
+        "select count(*) n from slices, (select count(*) from (describe slices))",
         "select count(*) n from (pivot slices on category in ('kernel') using count(*) group by slice)",
     ],
 )
 def test_a_view_is_made_for_each_way_to_name_it(query: str, frames: Frames) -> None:
     assert ask(frames, query)["n"].to_pylist() == [len(frames.trace.slices.ts)]
+
+
+@pytest.mark.parametrize("query", ["describe slices", "show slices", 'show "Slices"', "describe from slices"])
+def test_a_view_is_described(query: str, frames: Frames) -> None:
+    view = next(view for view in VIEWS if view.name == "slices")
+    assert ask(frames, query)["column_name"].to_pylist() == [column.name for column in view.columns]
 
 
 @pytest.mark.parametrize(
@@ -252,6 +259,10 @@ def test_a_folder_can_be_allowed(frames: Frames, tmp_path: Path) -> None:
         ("select error('as asked')", "SQL: as asked"),
         ("select 1 a, 2 a", "several columns of the result are called 'a'"),
         ("pivot slices on name using sum(dur)", "one query is asked at a time"),
+        ("show tables", "SHOW, or DESCRIBE, without the name of a view"),
+        ("show all tables", "SHOW, or DESCRIBE, without the name of a view"),
+        ("describe", "SHOW, or DESCRIBE, without the name of a view"),
+        ("select interval 1 hour as a, 2 as a", "several columns of the result are called 'a'"),
     ],
 )
 def test_a_wrong_query_says_where(query: str, message: str, frames: Frames) -> None:
@@ -267,7 +278,9 @@ def test_json_has_numbers_as_numbers_and_follows_its_schema() -> None:
     query = """
         select 1 as "whole", 1.5 as "decimal", 3.0::decimal(5, 2) as "round", 2::hugeint ** 70 as "huge",
             'nan'::double as "not a number", null as "absent", true as "truth", date '2026-01-02' as "day",
-            [1, 2] as "list", {'x': 1} as "struct", 'ab'::blob as "bytes"
+            [1, 2] as "list", {'x': 1} as "struct", 'ab'::blob as "bytes",
+            12345678901234567890.125::decimal(38, 3) as "long", 0.1::decimal(5, 2) as "short",
+            '101'::bit as "bits", interval '2 days 3 hours' as "span", timetz '10:00:00+02' as "time of ""day"
     """
     found = json.loads(commands.run("query", CUDA, query, "--json").stdout)
     schema = json.loads((ROOT.parent / "schemas" / "query.schema.json").read_text(encoding="utf-8"))
@@ -285,6 +298,11 @@ def test_json_has_numbers_as_numbers_and_follows_its_schema() -> None:
             "list": "[1,2]",
             "struct": '{"x":1}',
             "bytes": "6162",
+            "long": "12345678901234567890.125",
+            "short": 0.1,
+            "bits": "101",
+            "span": "2 days 03:00:00",
+            'time of "day': "10:00:00+02",
         }
     ]
 
@@ -384,7 +402,7 @@ def test_without_the_packages_the_hint_says_how_to_install_them(module: str, mon
 
 
 def test_types_that_parquet_lacks_are_refused(tmp_path: Path) -> None:
-    result = commands.run("query", CUDA, "select interval 1 hour as h", "-o", tmp_path / "q.parquet")
+    result = commands.run("query", CUDA, "select [interval 1 hour] as h", "-o", tmp_path / "q.parquet")
     assert result.returncode == 2
     assert result.stderr.startswith("error: Parquet has no such type: ")
     assert result.stderr.endswith("hint: cast the column: column::varchar\n")

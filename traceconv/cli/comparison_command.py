@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import chain
 
 import click
 
@@ -24,13 +25,14 @@ from traceconv.cli.question_commands import part_of_slices
 from traceconv.cli.results import verbosity_options
 from traceconv.cli.tables import PICTURE, Shown, print_sections, section_options
 from traceconv.cli.terminal import say, working
-from traceconv.comparison.comparison import MIN_CHANGE, RUNS, compare
+from traceconv.comparison.comparison import MIN_CHANGE, RUNS, Run, compare
 from traceconv.comparison.history import history
 from traceconv.comparison.runs import Recorded, Selection, by_start, runs_in, usual_run
 from traceconv.comparison.side_by_side import side_by_side
-from traceconv.errors import UsageError
+from traceconv.errors import InputError, UnrecognizedFormat, UsageError
 from traceconv.io.folders import check_all_there
 from traceconv.io.shown import listed, one_line, quantity
+from traceconv.model.diagnostics import FILES
 from traceconv.recordings import Settings
 
 _SIDES = ("--before", "--after", "--before-runs", "--after-runs")
@@ -58,10 +60,16 @@ class _DiffCommand(HeadedCommand):
 
 @dataclass(frozen=True, slots=True)
 class _Sides:
-    """The runs of both sides: each is a recording, or a folder or archive of the recordings of its ranks."""
+    """The runs of both sides: each is a recording, or a folder or archive of the recordings of its ranks.
+
+    Attributes:
+        before, after: their names.
+        found: those that were not named, but found in a folder of runs.
+    """
 
     before: Sequence[str]
     after: Sequence[str]
+    found: frozenset[str] = frozenset()
 
 
 def _sides(
@@ -81,13 +89,14 @@ def _sides(
                 f"two runs are compared, not {len(files)}", hint="of several runs a side: --before A... --after B..."
             )
         return _Sides(files[:1], files[1:])
-    sides = [[*runs, *(run for folder in folders for run in runs_in(folder))] for runs, folders in stated]
+    found = [[run for folder in folders for run in runs_in(folder)] for _, folders in stated]
+    sides = [[*runs, *more] for (runs, _), more in zip(stated, found, strict=True)]
     for side, option in zip(sides, _SIDES, strict=False):
         if not side:
             raise UsageError(
                 f"{option}: there is no run", hint="traceconv diff BEFORE AFTER, or --before A... --after B..."
             )
-    return _Sides(*sides)
+    return _Sides(sides[0], sides[1], frozenset(chain(*found)))
 
 
 def _selection(
@@ -176,6 +185,24 @@ _runs_options = grouped(
 )
 
 
+def _each(
+    names: Sequence[str], found: Collection[str], read: Callable[[str], Recorded], verbosity: Verbosity
+) -> Iterator[Recorded]:
+    """Yield runs; files of no known format that were `found` in a folder of runs are left out, and listed."""
+    left_out = []
+    for name in names:
+        try:
+            yield read(name)
+        except UnrecognizedFormat as error:
+            if name not in found:
+                raise
+            left_out.append(f"{one_line(name)}: {error.reason}")
+    if left_out and len(left_out) == len(names):
+        raise InputError("no run in the folder is a recording", hint="; ".join(left_out[:3]))
+    if left_out and not verbosity.quiet:
+        say(f"{quantity(len(left_out), FILES)} left out:", *(f"  {line}" for line in left_out))
+
+
 def _recorded(
     selection: Selection, named: Named, settings: Settings, verbosity: Verbosity, shown: Shown, name: str
 ) -> Recorded:
@@ -256,13 +283,12 @@ def diff_command(
     shown.check(names)
     recorded = partial(_recorded, selection, named, settings, verbosity, shown)
     is_drawn = shown.form == PICTURE
-    runs, kept = [], list[Recorded]()
+    before, after, kept = list[Run](), list[Run](), list[Recorded]()
     with working(f"reading {quantity(len(names), RUNS)}", verbosity.quiet, names):
-        for number, name in enumerate(names):
-            found = recorded(name)
-            runs.append(selection.run(found, renamed if number < len(sides.before) else {}, recorded))
-            kept += [found] if is_drawn and len(names) == 2 else []
-    before, after = runs[: len(sides.before)], runs[len(sides.before) :]
+        for side, of_side, new_names in ((before, sides.before, renamed), (after, sides.after, {})):
+            for found in _each(of_side, sides.found, recorded, verbosity):
+                side.append(selection.run(found, new_names, recorded))
+                kept += [found] if is_drawn and len(names) == 2 else []
     comparison = compare(before, after, selection.by, min_change=min_change)
     tables = replace(shown, form="text", path="-") if is_drawn else shown
     print_sections(comparison.sections, tables, verbosity, lambda tables: f"{', '.join(tables)}: --top 20")
@@ -277,6 +303,11 @@ def diff_command(
         ctx.exit(SLOWER)
     if gate.strict and not comparison.is_decided(rows=gate.on_rows):
         ctx.exit(UNDECIDED)
+
+
+def _refuse_few(runs: Sequence[object]) -> None:
+    if len(runs) < 2:
+        raise UsageError("a history has two runs or more", hint="traceconv history RUN..., or a folder of runs")
 
 
 @click.command("history", cls=HeadedCommand)
@@ -305,15 +336,16 @@ def history_command(
     Runs are given in order: files, or folders or archives with the files of ranks. Of a single folder, each entry is a
     run, ordered by its start if all state one, else by name. docs/comparison.md has the method.
     """
-    names = runs_in(runs[0]) if len(runs) == 1 and os.path.isdir(runs[0]) else list(runs)
-    if len(names) < 2:
-        raise UsageError("a history has two runs or more", hint="traceconv history RUN..., or a folder of runs")
+    found_runs = runs_in(runs[0]) if len(runs) == 1 and os.path.isdir(runs[0]) else []
+    names = found_runs or list(runs)
+    _refuse_few(names)
     check_all_there(names)
     shown.check(names)
     with working(f"reading {quantity(len(names), RUNS)}", verbosity.quiet, names):
         recorded = partial(_recorded, selection, named, settings, verbosity, shown)
-        found = [selection.run(recorded(name), again=recorded) for name in names]
-    if len(runs) == 1:
+        found = [selection.run(run, again=recorded) for run in _each(names, found_runs, recorded, verbosity)]
+    _refuse_few(found)
+    if found_runs:
         found = by_start(found)
     sections = history(found, selection.by, min_change=min_change)
     print_sections(sections, shown, verbosity, lambda tables: f"{', '.join(tables)}: --top 20")

@@ -50,7 +50,8 @@ def _cell(value: Any) -> Cell:
     if value is None or isinstance(value, str | int | float):
         return value
     if isinstance(value, Decimal):
-        return int(value) if value == value.to_integral_value() else float(value)
+        number = int(value) if value == value.to_integral_value() else float(value)
+        return number if Decimal(repr(number)) == value else str(value)  # all its digits
     if isinstance(value, bytes):
         return value.hex()
     return as_text(value) if isinstance(value, list | dict) else str(value)  # the others are dates and the like

@@ -117,6 +117,9 @@ def runs_in(folder: str) -> list[str]:
     """
     try:
         names = [entry.name for entry in os.scandir(folder) if not entry.name.startswith(".")]
+    except NotADirectoryError:
+        hint = "each entry of a folder is a run: unpack an archive of runs; a single run is given to --before, --after"
+        raise InputError("not a folder of runs", hint=hint, at=folder) from None
     except OSError as error:
         raise InputError(error.strerror or "cannot be read", at=folder) from None
     if not names:

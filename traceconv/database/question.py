@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 _ONE = "one query is asked at a time: SELECT, WITH, FROM, VALUES, DESCRIBE or SUMMARIZE"
 #: Parts of a query that show, or group by, columns that they do not name.
 _WHOLE = ("SHOW_REF", "PIVOT")
+#: Types of DuckDB that Arrow or Parquet does not have.
+_AS_TEXT = ("bignum", "bit", "interval", "time with time zone")
 _HINT = "traceconv query --list prints the views and their columns"
 
 
@@ -91,8 +93,10 @@ def _names_in(connection: Any, query: str) -> _Names:
     whole = False
     for node in _nodes(tree):
         texts |= {text.casefold() for text in _texts_in(node)}
-        if node.get("type") == "BASE_TABLE":
-            tables.add(node["table_name"].casefold())
+        if node.get("show_type") == "SHOW_SPECIAL":  # SHOW TABLES and the like: only what a query names is there
+            raise UsageError("SHOW, or DESCRIBE, without the name of a view", hint=_HINT)
+        if node.get("type") in ("BASE_TABLE", "SHOW_REF"):
+            tables.add(node["table_name"].strip('"').casefold())
         if node.get("class") == "COLUMN_REF":
             values.add(node["column_names"][-1].casefold())
         whole = whole or node.get("class") == "STAR" or bool(node.get("column_name_alias"))
@@ -123,7 +127,16 @@ def _nodes(tree: Any) -> Iterator[dict[str, Any]]:
 
 def _run(duckdb: Any, connection: Any, query: str) -> pyarrow.Table:
     try:
-        return connection.sql(query).to_arrow_table()
+        found = connection.sql(query)
+        if any(kind.id in _AS_TEXT for kind in found.types):
+            shown = ("::varchar" if kind.id in _AS_TEXT else "" for kind in found.types)
+            names = (name.replace('"', '""') for name in found.columns)
+            found = found.project(
+                ", ".join(
+                    f'#{at}{cast} as "{name}"' for at, (cast, name) in enumerate(zip(shown, names, strict=True), 1)
+                )
+            )
+        return found.to_arrow_table()
     except duckdb.Error:
         connection.execute(query)  # whose errors say where in the query they are
         raise
