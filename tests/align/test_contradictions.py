@@ -9,10 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests import commands
 from tests.benchmarks.alignment.recordings import load, truth, without_metadata
 from tests.benchmarks.alignment.simulate import Run, Shape, run
 from tests.benchmarks.alignment.trials import late_pair
 from tests.benchmarks.alignment.trials import recorded as on_unknown_clock
+from tests.golden import ROOT as GOLDEN
 from traceconv.align import Policy, align, comparison, evidence
 from traceconv.align.constraints import Constraints, NameMap, parse_constraints
 from traceconv.align.duplicates import same_recording
@@ -178,6 +180,13 @@ def test_an_anchor_and_a_drift_are_doubted_and_stand() -> None:
     assert " matches, within " in found.receipt[1].warnings[0]
     found = align(two(0), constraints=parse_constraints(names, drifts=["b.json=800ppm"]))
     assert "at its start and" in found.receipt[1].warnings[0]
+
+
+def test_several_clocks_of_a_file_are_doubted_by_one_anchor() -> None:
+    files = [GOLDEN / "xplane" / "device" / "input.pb", GOLDEN / "onnxruntime" / "perf-counters-hw" / "input.json"]
+    done = commands.run("align", *files, "--anchor", f"{files[0]}@1s={files[1]}@1ms")
+    assert done.returncode == 0
+    assert len(re.findall("^warning: input.json: its events .* would fit better", done.stderr, re.MULTILINE)) == 1
 
 
 @pytest.mark.parametrize(("ppm", "doubted"), [(0, False), (0.5, False), (300, True)])

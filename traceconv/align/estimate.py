@@ -286,7 +286,7 @@ def insufficient(method: Method, reason: str) -> Estimate:
 _MOST_NAMED = 4  # Messages name this many rivals at most.
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)  # arrays have no equality: it is that of the object
 class PairEstimate:
     """What the events of two clocks say about their relation.
 
