@@ -31,6 +31,7 @@ from traceconv.families.clock_anchor import BAD_READING
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import REALTIME, ClockDomain, ClockSnapshot, Run, Zero
 from traceconv.model.layout import lay_out
+from traceconv.model.numbers import LIMIT_NS
 from traceconv.model.source_info import SourceInfo
 from traceconv.model.trace import Trace
 
@@ -355,6 +356,17 @@ def test_merge_takes_an_input_that_gives_clocks_only(tmp_path: Path) -> None:
     for inputs in ((alone, perf, mxnet), (mxnet, alone), (alone,)):
         result = run("merge", *inputs, "-o", tmp_path / "out.pftrace", "-f")
         assert result.exit_code == 0, result.output
+
+
+@pytest.mark.parametrize("said", [-(10**30), 0, 10**30])
+def test_a_resolution_that_no_clock_has_is_limited(said: int, tmp_path: Path) -> None:
+    content = json.loads((ROOT / "clock-anchor" / "alone" / "input.json").read_text())
+    for about in content["clocks"].values():
+        about["resolution_ns"] = said
+    path = tmp_path / "anchor.json"
+    path.write_text(json.dumps(content))
+    trace = api.read(path)
+    assert {clock.resolution_ns for clock in trace.clocks} == {1 if said <= 0 else LIMIT_NS}
 
 
 @pytest.mark.parametrize(

@@ -137,9 +137,9 @@ class _Reader(msgspec.Struct, frozen=True):
         known = _CLOCKS.get(of_system[1] if of_system else name) or _CLOCKS.get(about.implementation)
         if known is None:
             known = ClockDomain(about.implementation or name, Zero.UNKNOWN, Run.MONOTONIC)
-        resolution = min(max(about.resolution_ns, 1), LIMIT_NS)
         if of_system:  # the clocks of a reading must be in the list
-            resolution = self.content.clocks.get(of_system[1], about).resolution_ns
+            about = self.content.clocks.get(of_system[1], about)
+        resolution = min(max(about.resolution_ns, 1), LIMIT_NS)
         return replace(known, resolution_ns=resolution, machine=self.content.host)
 
     def _relate(self, first: ClockDomain, second: ClockDomain, readings: list[_Reading]) -> None:
