@@ -34,14 +34,18 @@ def formats_block() -> str:
     parts = []
     told: dict[str, str] = {}
     for name, cls in importers().items():
-        first = told.setdefault(cls.line_up, name)
+        advice = cls.line_up
+        for before, first in told.items():
+            advice = advice.replace(before, f"As `{first}`.")
+        told.setdefault(cls.line_up, name)
+        limits = [f"- {sentence}" for sentence in cls.lost]
         parts += [
             f"## `{name}`",
             f"[{cls.title}]({cls.url}): {cls.versions}.",
             f"**Read:** {'; '.join(what for what, _ in cls.becomes)}.",
-            f"**Clock:** {cls.clock.name}. {cls.line_up if first == name else f'As `{first}`.'}",
+            f"**Clock:** {cls.clock.name}. {advice}",
             "\n".join(f"    {line}" for line in cls.record.splitlines()),
-            "\n".join(f"- {sentence}" for sentence in cls.lost),
+            *(["\n".join(limits)] if limits else []),
         ]
     return "\n\n".join(parts)
 

@@ -179,8 +179,8 @@ class ClockAnchor(Importer):
     record = "traceconv anchor -o anchor.json -- python run.py"
 
     line_up = (
-        "Merged with recordings of the same machine, it relates their clocks, such as CLOCK_MONOTONIC of "
-        "perf and CLOCK_REALTIME of MXNet. If a file does not name its machine: --clock FILE=monotonic@HOST."
+        "It relates the clocks of all recordings of its machine, such as CLOCK_MONOTONIC of perf and CLOCK_REALTIME "
+        "of MXNet. If a file names no machine: --clock FILE=monotonic@HOST."
     )
     becomes = (
         ("readings", "clock snapshots, a line with a drift where two clocks were read twice"),

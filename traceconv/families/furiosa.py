@@ -476,20 +476,20 @@ class Furiosa(Importer):
     skips = (EMPTY_EVENT,)
 
     line_up = (
-        "Times in the file of the runtime count from 1970: nothing is needed. Those of export_chrome_trace "
-        "count from its first span: use --offset."
+        "The file of the runtime counts from 1970: nothing is needed. That of export_chrome_trace counts from its "
+        "first span: use --offset."
     )
     becomes = (
-        ("span of the host: query, operator on the CPU, record() of the user", "slice on its thread"),
-        ("span of the NPU: execution, load, store, operator", "slice on its processing element"),
+        ("host: query, operator on the CPU, record() of the user", "slice on its thread"),
+        ("NPU: execution, load, store, operator", "slice on its processing element"),
         ("durations of the operators of an execution", "args npu_total_ns, npu_run_ns, npu_iowait_ns of the execution"),
         ("parent on another track, one host span at the top of the trace", "flow"),
         ("async pair", "slice on a track of its own"),
     )
     lost = (
-        "Spans that the exporter dropped because its channel was full show only as missing parents.",
+        "Spans that the exporter dropped (channel full) show only as missing parents.",
         "export_chrome_trace keeps no ids and no absolute time: no flows, no waits, no clock.",
-        "Threads are numbered from 1; the file does not hold their tids.",
+        "Threads are numbered from 1: the file holds no tids.",
     )
     unrecorded = "no NPU was at hand, and no public file of one was found: spans of the host are all that was recorded."
     marks = FormatMarks(steps="Inference", devices=DeviceMarks(r".* / PE [^/(]*"))

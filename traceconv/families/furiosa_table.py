@@ -603,7 +603,7 @@ class FuriosaTable(Importer):
     name = "furiosa-table"
     title = "Furiosa profiler tables (data frame as CSV, printed tables, summary)"
     url = "https://furiosa-ai.github.io/docs/latest/en/software/profiler.html"
-    versions = "SDK 0.5 to 0.10; CSV, boxes of polars, columns of pandas (from documents: no recording was found)"
+    versions = "SDK 0.5 to 0.10: CSV, boxes of polars, columns of pandas (from documents)"
     signature = Signature(
         "leader_device,name,cycle | inference counts | parent_span_id | ╞ | trace_id | thread.id | pe_index | "
         "npu total | npu iowait | average elapsed(ns) | average_elapsed (ns)"
@@ -614,8 +614,8 @@ class FuriosaTable(Importer):
     pid: int | None = option(None, "the number that the process had, which the data frame does not say.")
 
     line_up = (
-        "start and end count from 1970: nothing is needed. Merged with the profiler's JSON of the same run, "
-        "tables without times are shown under its process."
+        "start and end count from 1970: nothing is needed. Merged with the JSON of the run, tables without times are "
+        "shown under its process."
     )
     becomes = (
         ("row with a start", "slice on a thread of the host or on a processing element of the NPU"),
@@ -626,10 +626,10 @@ class FuriosaTable(Importer):
     )
     lost = (
         "Not read, since none was seen: Parquet, names with line breaks in CSV, tables with a logger's prefix.",
-        "Rows, columns and ends of ids that a printed table omits are counted, but cannot be recovered.",
-        "Tables of the print functions have no times: they are summaries, not timelines.",
+        "Rows, columns and ends of ids that a printed table omits are counted.",
+        "Tables of the print functions have no times.",
         "The data frame has no pid and no name of the NPU.",
-        "The file of an RNGD device counts cycles of an unknown frequency. It is not known when a stage ran.",
+        "Stages of an RNGD device have cycles of an unknown frequency, and no starts.",
     )
     unrecorded = "no NPU was at hand, and no public file of one was found."
     marks = FormatMarks(

@@ -442,8 +442,8 @@ class NsightCompute(Importer):
     skips = (OTHER_LINE,)
 
     line_up = (
-        "It holds no times. Merge it with one nvprof or Nsight Systems recording of the same program. The nth "
-        "row of a kernel then becomes args of the nth launch of that name."
+        "Merged with one nvprof or Nsight Systems recording of the program, the nth row of a kernel becomes args of "
+        "the nth launch of that name."
     )
     becomes = (
         ("launch of a kernel with its metrics", "row of a table without times, or args (`ncu`) of the kernel's slice"),

@@ -126,8 +126,8 @@ class OnnxRuntime(Importer):
     )
 
     line_up = (
-        "ONNX Runtime names the file after its start in local time (to 1 ms, 1 s before 1.25). Keep that name, and "
-        "give the zone with --tz FILE=+02:00. For an exact start, use -O start_ns=N with N from "
+        "The file is named after its start in local time (to 1 ms, 1 s before 1.25): keep the name, and give the "
+        "zone with --tz FILE=+02:00. For an exact start, use -O start_ns=N with N from "
         "session.get_profiling_start_time_ns()."
     )
     with_perf = (

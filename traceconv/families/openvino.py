@@ -394,9 +394,7 @@ class Openvino(Importer):
     name = "openvino"
     title = "OpenVINO performance counters (benchmark_app reports and output)"
     url = "https://docs.openvino.ai/2024/learn-openvino/openvino-samples/benchmark-tool.html"
-    versions = (
-        "average, detailed and sorted counters, benchmark report, as CSV and as JSON, output of -pc; 2020 to 2026"
-    )
+    versions = "2020 to 2026: counters (average, detailed, sorted), benchmark report, CSV and JSON; output of -pc"
     signature = Signature(
         '"avg_performance" | "detailed_performance" | "cmd_options" | "configuration_setup" | '
         '"execution_results" | layername | layertype: | [step 1/ | command line parameters'
@@ -410,12 +408,12 @@ class Openvino(Importer):
     skips = (FOREIGN_LINE,)
 
     line_up = (
-        "The counters have no times: `--offset FILE=TIME` places them. The oneDNN log of the same run (second command, "
-        "for the CPU plugin) has real times of the primitives."
+        "The counters have no times: `--offset FILE=TIME`. The oneDNN log of the run (second command, CPU plugin) "
+        "has times of the primitives."
     )
     becomes = (
-        ("a layer that was executed", "slice, end to end on the track of its infer request"),
-        ("a layer that was fused or optimised out", "instant"),
+        ("executed layer", "slice, end to end on the track of its infer request"),
+        ("layer fused or optimised out", "instant"),
         ("lines of benchmark_app", "log entries, and slices where they say how long a step took"),
         ("benchmark_report.csv, benchmark_report.json", "rows of totals"),
         ("layers sorted by time (-pcsort)", "rows of totals: their order is not that of execution"),

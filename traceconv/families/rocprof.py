@@ -514,7 +514,7 @@ class Rocprof(Importer):
     name = "rocprof"
     title = "AMD ROCm: rocprofv3 and rocprof traces"
     url = "https://rocm.docs.amd.com/projects/rocprofiler-sdk/en/latest/how-to/using-rocprofv3.html"
-    versions = "rocprofv3 CSV and JSON (ROCm 6.2 to 7), CSV of rocprofv2, CSV and JSON of rocprof; no databases"
+    versions = "rocprofv3 CSV and JSON (ROCm 6.2 to 7), rocprofv2 CSV, rocprof CSV and JSON"
     signature = Signature(
         '"rocprofiler-sdk-tool" | "cpu hip api" | "cpu hsa api" | "gpu | "copy" | "markers and ranges" | '
         'end_timestamp | beginns | "name","calls" | "name","totaldurationns" | counter_value',
@@ -526,8 +526,8 @@ class Rocprof(Importer):
     skips = (EMPTY_EVENT, FOREIGN_LINE)
 
     line_up = (
-        "Times count from boot, and host and device share that clock. The JSON names the host, so it is "
-        "aligned with files on clocks since boot of the same host; else `--offset FILE=TIME`."
+        "Times of host and device count from boot. The JSON names the host, which aligns it with other files on "
+        "clocks since boot; else `--offset FILE=TIME`."
     )
     becomes = (
         ("kernel dispatches", "slices on the queues of their device, with sizes and registers as args"),
@@ -542,8 +542,8 @@ class Rocprof(Importer):
         ("statistics (*_stats.csv)", "rows of totals"),
     )
     lost = (
-        "CSV has no flows between calls and kernels, since each file holds one kind of record; the JSON has all.",
-        "Counters of the old rocprof have times only with `--timestamp on`; without, they are rows of totals.",
+        "CSV has no flows between calls and kernels, since each file holds one kind of record; the JSON has them.",
+        "Counters of the old rocprof have times only with `--timestamp on`; else they are totals.",
         "In Chrome JSON of the old rocprof, copies of HSA name no GPU: they are in no table of devices.",
         "All kernels of RCCL have one name. Its calls name the operation, but return before it is done.",
         "Addresses, code objects and samples of the program counter in the JSON are not read.",

@@ -306,14 +306,14 @@ class Tensorrt(Importer):
     )
 
     line_up = (
-        "Times count from the start of the run, and profiles have none: use `--offset FILE=TIME`. TIME can be the "
-        "start of the first inference in an Nsight Systems recording of the same run (nsys profile trtexec ...)."
+        "Times count from the start of the run, and profiles have none: `--offset FILE=TIME`. TIME can be the start "
+        "of the first inference in an Nsight Systems recording of the run (nsys profile trtexec ...)."
     )
     becomes = (
-        ("an inference of --exportTimes", "slices for enqueue, H2D, compute and D2H, with flows between them"),
+        ("inference of --exportTimes", "slices for enqueue, H2D, compute and D2H, with flows between them"),
         ("h2dMs, computeMs, latencyMs, ...", "args of the compute slice"),
-        ("a layer of --exportProfile", "slice of its mean length, end to end, with total, median and share as args"),
-        ("a layer of --exportLayerInfo", "row of a table without times; the bindings are metadata"),
+        ("layer of --exportProfile", "slice of its mean length, end to end, with total, median and share as args"),
+        ("layer of --exportLayerInfo", "row of a table without times; the bindings are metadata"),
     )
     unrecorded = "no machine with TensorRT was at hand. Public files of trtexec were read, too."
     marks = FormatMarks(libraries="libnvinfer", several=SeveralMarks(r".* / layers \(synthetic\)", means=True))

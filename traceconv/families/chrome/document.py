@@ -80,17 +80,14 @@ class ChromeTrace(Importer):
     name = "chrome-trace"
     title = "Chrome trace (Trace Event Format), of any writer"
     url = "https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU"
-    versions = "object and array form, all phases; complete, cut off or damaged"
+    versions = "object and array, all phases; complete, cut off or damaged"
     signature = Signature('"ph" | "traceevents" | []', rb"\[\s+\]", most=Certainty.MAYBE)
     clock = ClockDomain("Chrome trace time", Zero.UNKNOWN, Run.UNKNOWN, 1)
-    record = "chrome://tracing > Record, or any of the many tools that write this format"
+    record = "chrome://tracing > Record, or any tool that writes this format"
     skips = (EMPTY_EVENT,)
     ts_unit: str = option("us", "the unit of ts and dur; some writers print ns or ms although the format says us.")
 
-    line_up = (
-        "Nothing is needed when the file has baseTimeNanoseconds, or microseconds since 1970; else `--offset "
-        "FILE=TIME`."
-    )
+    line_up = "Nothing is needed with baseTimeNanoseconds or microseconds since 1970; else `--offset FILE=TIME`."
     becomes = (
         ("X, B/E", "slices"),
         ("b/e/n, S/T/F", "slices and instants on a track for each id; lanes where they overlap"),
@@ -142,8 +139,8 @@ class Viztracer(Importer):
     skips = (EMPTY_EVENT,)
 
     line_up = (
-        "Nothing is needed if the file has baseTimeNanoseconds, as written by VizTracer.save() (1.1). The "
-        "command line does not write it: use `--offset FILE=TIME`."
+        "Nothing is needed with baseTimeNanoseconds, which VizTracer.save() (1.1) writes. The command line does not: "
+        "`--offset FILE=TIME`."
     )
     becomes = (
         ("functions", "slices on their thread, with arguments and return values as args"),

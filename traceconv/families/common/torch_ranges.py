@@ -34,8 +34,8 @@ MARKS: Final[dict[str, Any]] = {
 }
 #: What such formats do not tell.
 LOST: Final = (
-    "emit_nvtx of PyTorch does not mark ranges of record_function: those without a sequence number, sizes and '::' in "
-    "their name count as ranges of the program."
+    "Of emit_nvtx of PyTorch, ranges without a sequence number, sizes and '::' in their name count as ranges of the "
+    "program."
 )
 
 _FORM: Final = re.compile(

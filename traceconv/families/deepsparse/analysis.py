@@ -393,15 +393,14 @@ class DeepSparse(Importer):
     reads_arrivals = True
 
     line_up = (
-        "Use --offset FILE=TIME. A log whose lines were stamped on arrival (by ts, journald or a container "
-        "runtime) is placed by these stamps: NM_LOGGING_LEVEL=diagnose python run.py 2>&1 | ts "
-        "'%Y-%m-%dT%H:%M:%.S%z' > deepsparse.log"
+        "Use --offset FILE=TIME, or stamp the lines on arrival (ts, journald, a container runtime): "
+        "NM_LOGGING_LEVEL=diagnose python run.py 2>&1 | ts '%Y-%m-%dT%H:%M:%.S%z' > deepsparse.log"
     )
     becomes = (
         ("compute_func lines", "slices on the thread that printed them, with their duration, ending at their line"),
         ("GetCapability and Compile phases, subgraphs, translation, compilation", "slices as long as they have lines"),
         ("nodes of the whole graph", "slices of one line, with their subgraph, or the reason why they are unsupported"),
-        ("unsupported nodes, supported share, failed compilation", "instants"),
+        ("unsupported nodes, failed compilation", "instants"),
         ("all lines, those of the program included", "log entries on their thread"),
         ("layers and iterations of a model analysis", "slices end to end, with all fields as args"),
         ("statistics of a benchmark", "rows on a track without timeline"),

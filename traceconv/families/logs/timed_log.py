@@ -330,21 +330,20 @@ class TimedLog(Importer):
     date: str = option("", "the day of the first line, as 2018-10-26, for forms without a date; with `utc_offset`.")
 
     line_up = (
-        "Nothing is needed for times with a zone and times since 1970. For local times, use --tz FILE=+02:00 "
-        "(and --date FILE=2024-01-31, the day of the first line, if they lack it). For seconds of "
-        "CLOCK_MONOTONIC, use -O clockid=monotonic, with -O host=NAME if the other file names its machine "
-        "(as perf does). Otherwise use --offset FILE=TIME."
+        "Times with a zone or since 1970: nothing is needed. Local times: --tz FILE=+02:00 (and --date "
+        "FILE=2024-01-31, the day of the first line, if they lack it). Seconds of CLOCK_MONOTONIC: -O "
+        "clockid=monotonic, with -O host=NAME if the other file names its machine. Else --offset FILE=TIME."
     )
     becomes = (
         (
-            "each line with a time, with the lines without one below it",
+            "line with a time, with those without one below it",
             "log entry on its thread, with level and source",
         ),
         ("took 6.4 ms, in 3 s, elapsed: 5 us, duration=2 s", "slice that ends at the time of its line"),
         ("fields of a JSON line", "args of the log entry; duration_ms and the like a slice"),
     )
     lost = (
-        "A duration is taken to end at the time of its line. If the line was written late, its slice is late, too.",
+        "A duration ends at the time of its line: if the line was written late, its slice is late, too.",
         "The thread is not known unless the line states it.",
         "Numbers without a unit are assumed to be seconds.",
         "System calls of perf trace are log entries at their start.",

@@ -343,13 +343,10 @@ class MxnetTable(Importer):
     )
     skips = (OTHER_LINE,)
 
-    line_up = (
-        "There are no times to align. Merged with the profile.json of the same run, the tables are shown "
-        "under its process."
-    )
+    line_up = "Merged with the profile.json of the run, it is shown under its process."
     becomes = (
         ("row of a table, entry of the JSON", "instant without a time, with the numbers as args"),
-        ("section (operator, MXNET_C_API, Device Storage, a domain of the user)", "track"),
+        ("section (operator, MXNET_C_API, Device Storage, user's domain)", "track"),
         ("counter printed as ms", "args without unit, multiplied by 1000 again"),
         ("units of the JSON", "metadata"),
     )

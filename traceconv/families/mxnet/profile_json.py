@@ -375,7 +375,7 @@ class Mxnet(Importer):
         ("attributes of operators (since 1.5)", "args"),
     )
     lost = (
-        "The file holds hashes instead of process and thread numbers, so threads are numbered in order of appearance.",
+        "The file holds hashes of processes and threads: threads are numbered in order of appearance.",
         "The copy of each operator under its category is left out, and counted.",
         "The host measures operators on a GPU, from the start of the call until it notices the end.",
     )

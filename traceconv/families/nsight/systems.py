@@ -411,7 +411,7 @@ class NsightSystems(Importer):
     name = "nsight-systems"
     title = "NVIDIA Nsight Systems, SQLite export of a report"
     url = "https://docs.nvidia.com/nsight-systems/AnalysisGuide/index.html"
-    versions = "schemas of 2020 to 2026.4 (3.28.1); exports of 2020 to 2025.3 were tried"
+    versions = "schemas of 2020 to 2026.4 (3.28.1), tried to 2025.3"
     signature = Signature("stringids")
     clock = SESSION_CLOCK
     record = (
@@ -426,16 +426,15 @@ class NsightSystems(Importer):
     )
 
     line_up = (
-        "The export states the start of the session since 1970 (TARGET_INFO_SESSION_START_TIME). Recordings "
-        "with a wall clock are aligned with it, as accurately as the clocks of their machines agree. Exports "
-        "from before 2021 need --offset."
+        "The start of the session since 1970 (TARGET_INFO_SESSION_START_TIME) aligns it with wall clocks, as "
+        "accurately as the clocks of the machines agree. Exports from before 2021 need --offset."
     )
     becomes = (
         ("kernel, copy, memset, CUDA graph, host function", "slice on its stream, below context, device and process"),
         ("runtime and driver call, OS runtime call, cuDNN, cuBLAS, MPI, UCX, OpenACC, OpenMP", "slice on its thread"),
         ("correlation id", "flow from the call to the work that it started"),
         ("NVTX push/pop range", "slice on its thread, with domain, category, colour and payload as args"),
-        ("NVTX range of an operator of PyTorch (emit_nvtx)", "the same; sequence number, shapes and call ids are args"),
+        ("NVTX operator of PyTorch (emit_nvtx)", "the same; sequence number, shapes and call ids are args"),
         ("NVTX start/end range", "slice on a track of its domain, with both threads as args"),
         ("NVTX mark, CUDA event, CPU page fault", "instant"),
         ("copy or fault of unified memory", "slice on the track of unified memory of its device"),
@@ -443,12 +442,12 @@ class NsightSystems(Importer):
         ("call stack sample", "sample of its thread"),
         ("scheduling in and out", "slices on a track of the states of the thread"),
         ("message of the profiler", "instant and, if a warning, a note"),
-        ("table that is not known, with times", "slices or instants on the thread, or on a track of the table's name"),
+        ("unknown table with times", "slices or instants on the thread, or on a track of the table's name"),
     )
     lost = (
         "The report itself (.nsys-rep, .qdrep) is in a closed format: export it first.",
-        "Binary NVTX payloads are kept as text and not decoded.",
-        "Kernels and calls whose times, and kernels whose start could not be collected (0) are counted, and not drawn.",
+        "Binary NVTX payloads are kept as text.",
+        "Kernels and calls whose times, and kernels whose start is 0 (not collected) are counted, not drawn.",
         "The accuracy of the session's start against the wall clock is not known.",
         torch_ranges.LOST,
     )

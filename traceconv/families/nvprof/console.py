@@ -642,12 +642,11 @@ class NvprofText(Importer):
     skips = (OTHER_LINE,)
 
     line_up = (
-        "Times count from the start of profiling: --offset FILE=TIME. Better record a database (nvprof -o FILE), whose "
-        "times count from 1970."
+        "Times count from the start of profiling: --offset FILE=TIME. A database (nvprof -o FILE) counts from 1970."
     )
     becomes = (
         ("GPU trace", "slices on their stream, with grid, block, registers, bytes, throughput and metrics as args"),
-        ("row of a trace without a duration (page fault of the CPU)", "instant"),
+        ("row without a duration (page fault of the CPU)", "instant"),
         ("API trace", "slices on one track for each process"),
         ("correlation ids", "flows from the call to the kernel"),
         ("summary, events, metrics, NVTX, unified memory, CPU profile", "rows on tracks without a timeline"),

@@ -560,17 +560,14 @@ class NvprofSqlite(Importer):
     name = "nvprof"
     title = "nvprof database (SQLite, also of the Visual Profiler)"
     url = "https://docs.nvidia.com/cuda/archive/12.9.1/profiler-users-guide/"
-    versions = "nvprof of CUDA 5 to 12; databases of 2019 to 2024 were tried"
+    versions = "nvprof of CUDA 5 to 12; tried: databases of 2019 to 2024"
     signature = Signature("cupti_activity_kind_")
     clock = REALTIME
     layer = Layer.DEVICE
     record = "nvprof -o run.%p.nvvp python run.py"
     skips = (SOURCE_LEVEL,)
 
-    line_up = (
-        "Times are nanoseconds since 1970, so nothing is needed to align it with files on the wall clock. "
-        "Files of several processes or ranks of one host share that clock."
-    )
+    line_up = "Times are nanoseconds since 1970: nothing is needed."
     becomes = (
         ("kernels", "slices on their stream, below context and device, with grid, block, registers, memory as args"),
         ("copies and memsets", "slices on their stream, under the name that nvprof prints, with bytes and throughput"),
@@ -588,10 +585,10 @@ class NvprofSqlite(Importer):
         ("names of devices, contexts, streams, threads", "names and descriptions of tracks"),
     )
     lost = (
-        "The file does not hold the names of events and metrics: they are called event_12, metric_34 by their numbers.",
-        "Threads have the number that nvprof stores, which differs from the tid.",
-        "Rows about instructions, source lines and modules have no time; they are counted and left out.",
-        "Kernel names are demangled as by c++filt; nvprof itself prints them slightly differently (float const *).",
+        "Events and metrics, whose names the file lacks, are called by their numbers: event_12, metric_34.",
+        "Threads have the number that nvprof stores, not the tid.",
+        "Rows about instructions, source lines and modules have no time, and are left out.",
+        "Kernel names are demangled as by c++filt; nvprof prints float const *.",
         torch_ranges.LOST,
     )
     unrecorded = "nvprof runs on GPUs up to compute capability 7; none was at hand. Public databases were read, too."

@@ -640,9 +640,8 @@ class OnednnVerbose(Importer):
     )
 
     line_up = (
-        "Timestamps (ONEDNN_VERBOSE_TIMESTAMP=1) are milliseconds since 1970: nothing is needed. Without "
-        "them: `--offset FILE=TIME`. Merged with a profile, the log is shown under the only process that can "
-        "have written it; if there are several, choose with -O pid=N --same-machine."
+        "Timestamps (ONEDNN_VERBOSE_TIMESTAMP=1) are milliseconds since 1970: nothing is needed. Without them: "
+        "`--offset FILE=TIME`. If several processes can have written it, choose with -O pid=N --same-machine."
     )
     becomes = (
         ("exec, create, compile lines", "slices on a track for each engine, with problem, formats, attributes as args"),

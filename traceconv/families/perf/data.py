@@ -612,7 +612,7 @@ class PerfData(Importer):
     name = "perf-data"
     title = "perf.data of Linux perf (perf record)"
     url = "https://perf.wiki.kernel.org/index.php/Tutorial"
-    versions = "files of perf 2.6.32 to 6.18: of perf record, also through a pipe"
+    versions = "perf 2.6.32 to 6.18, also through a pipe"
     signature = Signature("perfile2 | 2elifrep | perffile")
     clock = PERF_CLOCK
     record = "perf record -k CLOCK_MONOTONIC -F 999 -g -- python run.py"

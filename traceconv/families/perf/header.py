@@ -101,15 +101,15 @@ PERF_MARKS = FormatMarks(
 )
 #: Help for formats whose samples may have no CPU.
 NO_CPU_HELP = (
-    "If the CPU was not recorded (perf record without -a or --sample-cpu), samples have no counter of "
-    "their event. Perfetto v52 still shows a row `Cpu 0 EVENT (CPU not known)`, without values."
+    "Without -a or --sample-cpu, samples have no CPU and no counter of their event. Perfetto v52 shows an empty row "
+    "`Cpu 0 EVENT (CPU not known)`."
 )
 
 #: How to align recordings of perf.
 LINE_UP = (
-    "Record with -k CLOCK_MONOTONIC: the header then relates it to the wall clock. No other tool reads perf's default "
-    "clock: if another file is on CLOCK_MONOTONIC or relates it to the wall clock, --clock FILE=monotonic places it to "
-    "within 10 ms and 500 ppm of the time since boot (2 s per hour)."
+    "Record with -k CLOCK_MONOTONIC: the header then relates it to the wall clock. If another file is on "
+    "CLOCK_MONOTONIC or relates it to the wall clock, --clock FILE=monotonic places perf's default clock to within "
+    "10 ms and 500 ppm of the time since boot (2 s per hour)."
 )
 
 #: The clock domains by clockid_t of Linux.
@@ -258,9 +258,8 @@ class PerfHeader(Importer):
     record = "perf record -k CLOCK_MONOTONIC python run.py && perf script --header-only > perf.header.txt"
 
     line_up = (
-        "It holds no events. Its pair of clock readings relates CLOCK_MONOTONIC of its machine to the wall clock. "
-        "This holds for all files of the machine. Better use perf script --header, which prints header "
-        "and events."
+        "It relates CLOCK_MONOTONIC to the wall clock, for all files of its machine. Better use perf script "
+        "--header, which prints the events, too."
     )
     becomes = (
         ("fact (host, command, version, events)", "row of a table without a timeline, and metadata"),
@@ -413,10 +412,7 @@ class PerfReport(Importer):
     record = "perf report --stdio --no-children -g none > perf.report.txt"
     skips = (CHAIN_LINE,)
 
-    line_up = (
-        "It holds no times. Merged with one output of perf script or one perf.data, its tables are shown "
-        "under that input."
-    )
+    line_up = "Merged with one perf.data or output of perf script, its tables are shown under that input."
     becomes = (
         ("table of an event", "table without a timeline"),
         ("row", "instant with overhead, command, file and symbol as args"),
@@ -675,12 +671,12 @@ class PerfJson(Importer):
     line_up = LINE_UP
     becomes = (
         ("sample", "sample of its thread, with call stack and CPU"),
-        ("sample of a tracepoint (newer versions print its fields)", "instant, or state of a thread (sched_switch)"),
+        ("tracepoint (newer versions print its fields)", "instant, or state of a thread (sched_switch)"),
         ("headers", "metadata, clock"),
     )
     lost = (
-        "The names of events and the periods are not in the file: each sample counts 1.",
-        "Lost events, switches and other records of the recording are not in the file.",
+        "Names of events and periods are not in the file: each sample counts 1.",
+        "Lost events, switches and other records are not in the file.",
     )
 
     def form(self, head: Head) -> Form:

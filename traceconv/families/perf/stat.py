@@ -636,8 +636,8 @@ class PerfStat(Importer):
     utc_offset: str = option("", 'the time zone of the machine that recorded, as "+02:00": `started on` is local time.')
 
     line_up = (
-        "perf stat prints its start in whole seconds of local time, and only with -o: --tz FILE=+02:00 uses "
-        "it, accurate to a second. For more accuracy, use --offset."
+        "Only with -o, perf stat prints its start, in local time: --tz FILE=+02:00 uses it, accurate to a second. "
+        "For more accuracy, use --offset."
     )
     becomes = (
         ("count of an event in an interval (-I)", "counter from the start of the interval, with its unit"),

@@ -167,8 +167,8 @@ class Perfetto(Importer):
     skips = (ABOUT_ITSELF,)
 
     line_up = (
-        "Traces recorded by Perfetto hold snapshots of the wall clock: nothing is needed. The same holds "
-        "for other writers, if their clock is CLOCK_REALTIME or a snapshot relates it. Otherwise use --offset."
+        "Nothing is needed if the clock is CLOCK_REALTIME, or if snapshots relate it, as Perfetto writes them. "
+        "Otherwise use --offset."
     )
     becomes = (
         ("TYPE_SLICE_BEGIN and TYPE_SLICE_END", "slice"),
@@ -185,16 +185,15 @@ class Perfetto(Importer):
         ("trace attributes, system info", "metadata"),
     )
     lost = (
-        "Packets of other data sources (ftrace, heap profiles, GPU render stages, ...) are not read; they are counted "
-        "by kind.",
+        "Packets of other data sources (ftrace, heap profiles, GPU render stages, ...) are counted by kind, not read.",
         "Args of events that need their own schema are left out.",
         "Stack frames keep function and module, not offset and line.",
         "A flow has no name, and points forward in time.",
-        "Packets are not read if they are compressed by zstd, or compressed more than 4 times over; of one "
-        "compressed packet, at most 256 MiB are read.",
-        "Flow ids of the end of a slice are left out; they are counted.",
-        "If a trace of traceconv and others are joined in one file, the inputs of events are not known. Each keeps its "
-        "times: those that traceconv moved are moved back, if the last packet of its trace is there.",
+        "Packets compressed by zstd, or more than 4 times over, are not read; of one compressed packet, at most 256 "
+        "MiB are read.",
+        "Flow ids of the end of a slice are left out.",
+        "In a file that joins a trace of traceconv with others, the inputs of events are not known. Times that "
+        "traceconv moved are moved back, if the last packet of its trace is there.",
     )
     marks = ANY_TOOL_MARKS
 

@@ -263,8 +263,8 @@ class PytorchKineto(Importer):
         ("kernels of NCCL, RCCL and HCCL, annotations of gloo", "also checked against those of other ranks in a merge"),
     )
     lost = (
-        "Flows of which only one end was recorded are not drawn. Calls that start no work have such flows.",
-        "Events whose times or starts could not be collected (ts 0) are counted, and not drawn.",
+        "Flows with one recorded end, as of calls that start no work, are not drawn.",
+        "Events whose times or starts could not be collected (ts 0) are counted, not drawn.",
     )
     marks = FormatMarks(
         _LAUNCHES,

@@ -304,15 +304,12 @@ class PytorchTable(Importer):
     record = "with torch.profiler.profile() as prof: ...; print(prof.key_averages().table())"
     skips = (OTHER_LINE,)
 
-    line_up = (
-        "There are no times to align. Merged with the trace of the same run (export_chrome_trace), it is "
-        "shown under its process."
-    )
+    line_up = "Merged with the trace of the run (export_chrome_trace), it is shown under its process."
     becomes = (
         ("row", "instant without a time, with times in ns, memory in bytes and the rest of its columns as args"),
         ("table", "track"),
-        ("lines of a call stack below a row", "arg `stack`"),
-        ("Self CPU time total and the like below a table", "metadata"),
+        ("call stack below a row", "arg `stack`"),
+        ("totals below a table", "metadata"),
     )
     lost = (
         "PyTorch prints 100 rows by default, and does not say how many it left out.",

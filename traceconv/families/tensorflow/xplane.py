@@ -167,11 +167,11 @@ class Xplane(Importer):
         "files need --offset."
     )
     becomes = (
-        ("a host plane (/host:CPU)", "process, with the pid if the plane has the stat process_id"),
-        ("any other plane (/device:GPU:0)", "track"),
-        ("a line (thread, stream, XLA Ops, XLA Modules, Steps)", "thread of a host, track of a device"),
-        ("an event with a duration", "slice, called as viewers call it (display name), steps with their number"),
-        ("an event without a duration", "instant; with a producer or consumer id a slice of length 0"),
+        ("host plane (/host:CPU)", "process, with the pid if the plane has the stat process_id"),
+        ("other plane (/device:GPU:0)", "track"),
+        ("line (thread, stream, XLA Ops, XLA Modules, Steps)", "thread of a host, track of a device"),
+        ("event with a duration", "slice, called as viewers call it (display name), steps with their number"),
+        ("event without a duration", "instant; with a producer or consumer id a slice of length 0"),
         ("allocations", "also counters in bytes, for each allocator"),
         ("num_occurrences", "row of a table without times"),
         ("stats of an event and of its name", "arg, with its type"),

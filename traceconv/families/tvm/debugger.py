@@ -569,8 +569,8 @@ class TvmDebugger(Importer):
     utc_offset: str = option("", "the time zone of the machine that recorded, as +02:00; for `date`.")
 
     line_up = (
-        "Tables have no clock: place one with --offset or --anchor. Those of 0.5 have the local time of day: "
-        "--date FILE=2018-10-26 --tz FILE=+02:00 puts them on the wall clock."
+        "It has no clock: use --offset or --anchor. Tables of 0.5 have the local time of day: --date FILE=2018-10-26 "
+        "--tz FILE=+02:00."
     )
     becomes = (
         ("row of the table", "slice of its mean time, in order of execution if graph or measurement lines tell it"),
@@ -581,7 +581,7 @@ class TvmDebugger(Importer):
         ("Total_time", "metadata; compared with the sum of the rows"),
     )
     lost = (
-        "Since 0.6 the table has only mean times. It is not known when a node ran, and positions are synthetic.",
+        "Since 0.6 the table has only mean times: positions are synthetic.",
         "Start Time and End Time have no date and no time zone.",
         "The data of output tensors is never read.",
     )

@@ -219,10 +219,7 @@ class TvmOutputTensors(Importer):
     clock = NO_TIME
     record = "debug_executor.create(lib.get_graph_json(), lib, dev, dump_root='dump').run()"
 
-    line_up = (
-        "Leave it in the folder of the debugger's table or execution trace: these read it themselves, if the "
-        "graph is there."
-    )
+    line_up = "Leave it beside the debugger's table or execution trace: these read it, if the graph is there."
     becomes = (("tensor", "row of a table without a timeline: node, output, shape, dtype, device, bytes"),)
     lost = ("The data of the tensors is never read.",)
 
@@ -568,9 +565,7 @@ class TvmGraph(Importer):
     clock = NO_TIME
     record = "debug_executor.create(lib.get_graph_json(), lib, dev, dump_root='dump').run()"
 
-    line_up = (
-        "Leave it in the folder of the debugger's table or execution trace: these read it themselves, and show flows."
-    )
+    line_up = "Leave it beside the debugger's table or execution trace: these read it, and show flows."
     becomes = (("node", "row of a table without a timeline: function, inputs, shape, dtype, storage_id, attributes"),)
 
     def sniff(self, head: Head) -> Match:

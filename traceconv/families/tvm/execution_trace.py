@@ -124,14 +124,14 @@ class TvmExecutionTrace(Importer):
         "the dump folder (`dump_root`) or its graph file; without it, the one beside the input is used if it fits.",
     )
 
-    line_up = "The file has no clock: place it with --offset or --anchor."
+    line_up = "It has no clock: use --offset or --anchor."
     becomes = (
         ("node (B and E)", "slice of its mean time, in order of execution"),
         ("graph dump beside the trace", "args (op, inputs, shape, dtype, storage_id), flows from producer to consumer"),
         ("output_tensors.params beside the trace", "args and metadata: names, shapes, dtypes, sizes"),
     )
     lost = (
-        "The positions in the file are sums of means: it is not known when a node ran.",
+        "Positions in the file are sums of means: it is not known when a node ran.",
         "Parameters of the graph, which have no length, are left out.",
     )
     marks = FormatMarks(libraries="libtvm", several=SeveralMarks(r"(?:(?! / ).)* / .* \(synthetic\)", means=True))

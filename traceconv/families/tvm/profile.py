@@ -230,7 +230,7 @@ class TvmProfile(Importer):
     record = "open('report.json', 'w').write(module.profile(**inputs).json())"
     skips = (text.OTHER_LINE,)
 
-    line_up = "A report has no clock: place it with --offset or --anchor."
+    line_up = "It has no clock: use --offset or --anchor."
     with_perf = (
         "# A report has no times that samples of perf could lie in. TVM counts itself, if it was built from source "
         "with USE_PAPI, and if the CPU's counters are there. Wheels on PyPI are not: 0.25 to 0.27 have no profiler.\n"
@@ -250,7 +250,7 @@ class TvmProfile(Importer):
     )
     lost = (
         "It is not known which calls contain others (Relax VM).",
-        "The text does not hold the single calls of a row with Count above 1, nor their order. JSON and CSV have both.",
+        "The text lacks the single calls of a row with Count above 1, and their order; JSON and CSV have both.",
     )
     marks = FormatMarks(
         shapes=("Argument Shapes",),

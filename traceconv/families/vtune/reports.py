@@ -513,9 +513,7 @@ class Vtune(Importer):
     name = "vtune"
     title = "Intel VTune Profiler: timeline, hotspots and call trees as text or CSV, external data"
     url = "https://www.intel.com/content/www/us/en/docs/vtune-profiler/user-guide/2025-1/overview.html"
-    versions = (
-        "reports of 2017 to 2025 as text and CSV, external data with any clock (from documents: no recording was found)"
-    )
+    versions = "reports of 2017 to 2025 as text and CSV, external data with any clock (from documents)"
     signature = Signature(
         "cpu time | clockticks | instructions retired | hardware event | task time | task count | elapsed time | "
         "cpi rate | wait time | wait count | total time | spin time | spin and overhead time | effective time | "
@@ -535,8 +533,8 @@ class Vtune(Importer):
     )
 
     line_up = (
-        "The timeline counts from the start of the collection. `vtune -report summary` prints that start to the "
-        "second: use it with --offset. External data in UTC is on the wall clock."
+        "The timeline counts from the start of the collection, which `vtune -report summary` prints to the second: "
+        "use --offset. External data in UTC is on the wall clock."
     )
     becomes = (
         ("bin of the timeline report", "value of a counter for each metric and group"),
