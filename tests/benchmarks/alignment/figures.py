@@ -80,7 +80,11 @@ def save(figures: Figures) -> None:
 def document() -> str:
     """docs/alignment.md with what is recorded."""
     figures = load()
-    shown = [(row.regime, row.goal, marked(row.reached, row.mark)) for row in figures.rows]
+    above = ["", *(row.goal for row in figures.rows)]
+    shown = [
+        (row.regime, "" if row.goal == goal else row.goal, marked(row.reached, row.mark))
+        for row, goal in zip(figures.rows, above, strict=False)
+    ]
     text = with_block(
         DOCUMENT.read_text(encoding="utf-8"),
         "figures",
