@@ -341,8 +341,8 @@ recordings_options = grouped(
         "offsets",
         multiple=True,
         metavar="FILE=TIME",
-        help="Add TIME to all times of FILE. Its uncertainty is one unit of its last digit: +1.5ms is ±0.1 ms; "
-        "+1.5ms~20us states it, and wins over the digits: o.json=+1s~1ns is ±1 ns.",
+        help="Add TIME to all times of FILE. Its uncertainty is one unit of its last digit (+1.5ms: "
+        "±0.1 ms), or what follows a tilde: o.json=+1s~1ns.",
     ),
     click.option(
         "--same-machine",

@@ -50,8 +50,8 @@ def convert_command(output: api.Output, named: Named, settings: Settings, verbos
       some-program | traceconv convert - --to chrome-json > trace.json
       TMPDIR=/scratch traceconv convert huge.json --memory 2G -o huge.pftrace
 
-    FILE may be - for standard input. gzip, zip, UTF-16 and UTF-32 are detected from the content. FILE may also be a
-    folder or an archive with one recording in it.
+    FILE may be - for standard input, or a folder or an archive with one recording in it. gzip, zip, UTF-16 and UTF-32
+    are detected.
     """
     output = output_named(output, named.files)
     recording = named.opened(settings, verbosity, output.path, single=True)
@@ -81,9 +81,9 @@ def merge_command(
       traceconv merge ort.json onednn.log -o out.pftrace \\
           --anchor 'ort.json:conv1#1.end=onednn.log:convolution#1.end'
 
-    A folder, a zip or a tar archive stands for the recordings in it, in sorted order. Files that are left out are
-    listed. Each file is placed by the clock that it states, or by its events. The receipt at the end shows the
-    evidence and the uncertainty. If nothing relates the clocks of two files, merge refuses.
+    A folder, a zip or a tar archive stands for the recordings in it. Each file is placed by the clock that it states,
+    or by its events. The receipt shows the evidence and the uncertainty. If nothing relates the clocks of two files,
+    merge refuses.
     """
     output = output_named(output, named.files, reports)
     recordings = named.opened(settings, verbosity, str(output.path))
