@@ -38,6 +38,8 @@ from traceconv.recordings import Settings
 _SIDES = ("--before", "--after", "--before-runs", "--after-runs")
 #: The exit codes of a gate: something became slower, or nothing can be decided.
 SLOWER, UNDECIDED = 5, 6
+#: The most names of undecided rows in a message.
+_MOST_NAMED = 10
 
 
 class _DiffCommand(HeadedCommand):
@@ -301,7 +303,10 @@ def diff_command(
     if slower:
         say(f"slower by more than {100 * (gate.above or 0):g} %: {listed(map(one_line, slower))}")
         ctx.exit(SLOWER)
-    if gate.strict and not comparison.is_decided(rows=gate.on_rows):
+    undecided = comparison.undecided(rows=gate.on_rows) if gate.strict else []
+    if undecided:
+        more = f" and {len(undecided) - _MOST_NAMED} more" if len(undecided) > _MOST_NAMED else ""
+        say(f"unclear or unknown: {listed(map(one_line, undecided[:_MOST_NAMED]))}{more}")
         ctx.exit(UNDECIDED)
 
 

@@ -92,7 +92,9 @@ class Row:
     Attributes:
         key: the texts of its keys.
         state: how it belongs to the other side.
-        values: the median time per step of each run, ns, before and after; () on a side that does not have it.
+        values: the time per step of each run, ns, before and after; () on a side that does not have it. It is the
+            median over the steps; the mean, where medians are next to nothing.
+        run_means: the mean time per step of each run, ns, as `values`.
         means: the mean time per step of each side, ns.
         calls: the calls per step of each side: the median over its runs.
     """
@@ -100,6 +102,7 @@ class Row:
     key: Key
     state: State
     values: tuple[tuple[int, ...], tuple[int, ...]]
+    run_means: tuple[tuple[int, ...], tuple[int, ...]]
     means: tuple[Fraction, Fraction]
     calls: tuple[float, float]
 
@@ -162,9 +165,8 @@ def table_of(measure: str, sides: tuple[Sequence[Values], Sequence[Values]]) -> 
             continue
         rows += [_row(State.BEFORE, key, ([key], []), keyed) for key in before]
         rows += [_row(State.AFTER, key, ([], [key]), keyed) for key in after]
-    medians = tuple(tuple(run.median for run in runs) for runs in sides)
-    means = tuple(_mean([Fraction(run.total, run.steps) for run in runs]) for runs in sides)
-    total = Row(("",), State.MATCHED, (medians[0], medians[1]), (means[0], means[1]), (1.0, 1.0))
+    medians = [[run.median for run in runs] for runs in sides]
+    total = _of_sides(("",), State.MATCHED, medians, [[run.mean for run in runs] for runs in sides], (1.0, 1.0))
     rows.sort(key=lambda row: row.key)
     spread = max(run.spread for runs in sides for run in runs)
     return Table(measure, total, rows, spread)
@@ -219,17 +221,30 @@ def _row(
     state: State, name: Key, keys: tuple[Sequence[Key], Sequence[Key]], keyed: Sequence[Sequence[Mapping[Key, _Spent]]]
 ) -> Row:
     """Return the row of some keys of each side: the sum of their times."""
-    values: list[tuple[int, ...]] = []
-    means: list[Fraction] = []
+    medians: list[list[int]] = []
+    means: list[list[Fraction]] = []
     calls: list[float] = []
     for of_side, runs in zip(keys, keyed, strict=True):
         found = [[run[key] for key in of_side if key in run] for run in runs] if of_side else []
-        values.append(tuple(sum(each.median for each in run) for run in found))
-        means.append(_mean([sum((each.mean for each in run), Fraction(0)) for run in found]))
+        medians.append([sum(each.median for each in run) for run in found])
+        means.append([sum((each.mean for each in run), Fraction(0)) for run in found])
         calls.append(_middle([sum(each.calls / each.steps for each in run) for run in found]))
     if state is State.MATCHED and not math.isclose(*calls, rel_tol=_SAME_CALLS):
         state = State.CALLS
-    return Row(name, state, (values[0], values[1]), (means[0], means[1]), (calls[0], calls[1]))
+    return _of_sides(name, state, medians, means, (calls[0], calls[1]))
+
+
+def _of_sides(
+    key: Key,
+    state: State,
+    medians: Sequence[Sequence[int]],
+    means: Sequence[Sequence[Fraction]],
+    calls: tuple[float, float],
+) -> Row:
+    """Return the row of the median and the mean time per step of each run of both sides, ns."""
+    before, after = (tuple(map(round, of_side)) for of_side in means)
+    values = tuple(medians[0]), tuple(medians[1])
+    return Row(key, state, values, (before, after), (_mean(means[0]), _mean(means[1])), calls)
 
 
 def _mean(values: Sequence[Fraction]) -> Fraction:
@@ -257,7 +272,8 @@ def judge(tables: Sequence[Table], step_ns: float, resolution_ns: int, min_chang
         min_change: the smallest relative change that counts.
     """
     of_step, of_clock = LEAST_OF_STEP * step_ns, LEAST_TICKS * resolution_ns
-    places = [(table, row, _untested(row, of_step, of_clock)) for table in tables for row in (table.total, *table.rows)]
+    shown = [(table, _shown(row, of_step)) for table in tables for row in (table.total, *table.rows)]
+    places = [(table, row, _untested(row, of_step, of_clock)) for table, row in shown]
     p = {id(row): u_test(*row.values) for _, row, verdict in places if verdict is None}
     p_adjusted = dict(zip(p, adjusted(list(p.values())), strict=True))
     for table, row, verdict in places:
@@ -269,13 +285,18 @@ def judge(tables: Sequence[Table], step_ns: float, resolution_ns: int, min_chang
         table.judged.append(Judged(row, tested, around, p[id(row)], p_adjusted[id(row)]))
 
 
+def _shown(row: Row, of_step: float) -> Row:
+    """Return a row whose medians are next to nothing with means as values: fewer than half of the steps do it."""
+    return replace(row, values=row.run_means) if max(map(_middle, row.values)) <= of_step else row
+
+
 def _untested(row: Row, of_step: float, of_clock: float) -> Verdict | None:
     """Return the verdict of a row that needs no test; None for several runs of the same calls that take enough time."""
     if min(map(len, row.values)) < 2 or row.state not in (State.MATCHED, State.PLACE):
         return Verdict.UNKNOWN
     larger = max(map(_middle, row.values))
     if larger <= of_step:
-        return Verdict.SAME if max(row.means) <= of_step else Verdict.UNCLEAR
+        return Verdict.SAME
     return Verdict.UNCLEAR if larger <= of_clock else None
 
 
@@ -337,20 +358,26 @@ class Comparison:
     def slower(self, share: float, *, rows: bool) -> list[str]:
         """Return what became slower by more than a share: the total, or, if `rows`, the names of all such rows."""
         return [
-            " · ".join(filter(None, judged.row.key)) or TOTAL
-            for judged in self._asked(rows)
+            name
+            for name, judged in self._asked(rows)
             if judged.verdict is Verdict.SLOWER and (judged.ratio is None or judged.ratio > 1 + share)
         ]
 
-    def is_decided(self, *, rows: bool) -> bool:
-        """Return whether the total has a verdict that is neither unclear nor unknown, or, if `rows`, every row."""
+    def undecided(self, *, rows: bool) -> list[str]:
+        """Return what is unclear or unknown: the total, or, if `rows`, the names of all such rows."""
         asked = self._asked(rows)
-        return bool(asked) and not any(each.verdict in (Verdict.UNCLEAR, Verdict.UNKNOWN) for each in asked)
+        undecided = [name for name, judged in asked if judged.verdict in (Verdict.UNCLEAR, Verdict.UNKNOWN)]
+        return undecided if asked else [TOTAL]
 
-    def _asked(self, rows: bool) -> list[Judged]:
-        if rows:
-            return [judged for table in self.tables for judged in table.judged]
-        return [table.judged[0] for table in self.tables[:1]]
+    def _asked(self, rows: bool) -> list[tuple[str, Judged]]:
+        """Return the first total, or, if `rows`, all rows, with their names and that of their table."""
+        if not rows:
+            return [(TOTAL, table.judged[0]) for table in self.tables[:1]]
+        return [
+            (f"{' · '.join(filter(None, judged.row.key)) or TOTAL} ({_PREFIX}{table.measure})", judged)
+            for table in self.tables
+            for judged in table.judged
+        ]
 
 
 def compare(
@@ -577,8 +604,8 @@ def _power(tables: Sequence[Table], before: int, after: int, min_change: float) 
         more = f"{steps}, {needed} of each side find a change of {100 * wanted:g} % in one row"
         text = f"{runs}, no change can be told from noise: {more if needed else 'record several of each side'}."
         return Finding("power", text, "", {"spread_share": spread, "runs_needed": needed})
-    totals = [id(table.total) for table in tables]
-    of_rows = [judged for judged in of_all if judged.p is not None and id(judged.row) not in totals]
+    totals = [id(table.judged[0]) for table in tables]
+    of_rows = [judged for judged in of_all if judged.p is not None and id(judged) not in totals]
     spreads = sorted(_spread(judged.row) for judged in of_rows or of_all)
     spread = spreads[len(spreads) // 2] if spreads else 0.0
     found = found_change(before, after, spread, tests, min_change)

@@ -6,6 +6,7 @@ import re
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from types import MappingProxyType
 
 import numpy as np
@@ -62,6 +63,11 @@ class Values:
     median: int
     spread: float
     paths: list[_Path]
+
+    @property
+    def mean(self) -> Fraction:
+        """The mean time of a step, ns."""
+        return Fraction(self.total, self.steps)
 
 
 @dataclass(frozen=True)
