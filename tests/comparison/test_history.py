@@ -15,7 +15,7 @@ from tests import commands
 from tests.answers import test_sections
 from tests.comparison import made_histories
 from tests.golden import ROOT
-from traceconv.comparison.change_points import LEAST, _differences, change_points
+from traceconv.comparison.change_points import LEAST, _differences, can_show, change_points
 
 SCHEMA = json.loads((ROOT.parent / "schemas" / "history.schema.json").read_text(encoding="utf-8"))
 STEPS = ("--step-name", "step .*")
@@ -111,17 +111,33 @@ def test_the_run_since_which_an_operation_is_slower_is_named(runs: Path) -> None
     )
     assert 1.27 < change["ratio"] < 1.33
     assert change["change_ns"] == change["after_ns"] - change["before_ns"]
-    assert [row["id"] for row in found["summary"]] == ["total", "operations"]
+    assert [row["id"] for row in found["summary"]] == ["total", "operations", "power"]
     assert "1 operation changed: mm (+" in found["summary"][1]["text"]
 
 
-def test_small_changes_and_few_runs_are_none(runs: Path) -> None:
+def test_small_changes_are_none(runs: Path) -> None:
     small = json.loads(commands.run("history", runs, *STEPS, "--min-change", "50%", "--json").stdout)
     assert not small["history_changes"]
-    assert "without a change of 50 %." in small["summary"][0]["text"]
-    few = json.loads(commands.run("history", *sorted(runs.iterdir())[:5], *STEPS, "--json").stdout)
-    assert [row["id"] for row in few["summary"]] == ["few_runs"]
-    jsonschema.validate(few, SCHEMA)
+    assert small["summary"][0]["text"].endswith(" (median), and no change is found.")
+    assert small["summary"][1]["numbers"]["found_share"] > 0.5
+
+
+@pytest.mark.parametrize(("count", "needed"), [(5, 10), (9, 10), (10, None)])
+def test_how_many_runs_could_show_a_change_is_told(runs: Path, count: int, needed: int | None) -> None:
+    """Of five rows: 2 of 252 orders of ten runs have such sides, which is rarer than 1 %."""
+    folder = sorted(runs.iterdir(), key=lambda path: int(path.stem))[:count]
+    found = json.loads(commands.run("history", *folder, *STEPS, "--json").stdout)
+    jsonschema.validate(found, SCHEMA)
+    power = found["summary"][-1]
+    assert (power["id"], power["numbers"]["rows"], power["numbers"].get("runs_needed")) == ("power", 5, needed)
+    assert (f"{needed} or more can show one" in power["text"]) == (needed is not None)
+    assert needed is not None or 0.02 < power["numbers"]["found_share"] < 0.2
+
+
+@pytest.mark.parametrize("count", [7, 8])
+def test_no_change_is_found_in_fewer_values_than_can_show_one(count: int) -> None:
+    values = [100.0 + 0.1 * at + 100 * (at >= count // 2) for at in range(count)]
+    assert bool(divided(values)) == can_show(count, 1) == (count == 8)
 
 
 def test_runs_without_steps_are_wholes_and_the_page_draws_them(runs: Path, tmp_path: Path) -> None:
@@ -146,7 +162,7 @@ def test_runs_without_steps_and_small_operations_are_told(runs: Path) -> None:
     (runs / "0.json").write_text(json.dumps(whole))
     found = json.loads(commands.run("history", runs, "--json").stdout)
     jsonschema.validate(found, SCHEMA)
-    assert [row["id"] for row in found["summary"]] == ["whole_runs", "total", "operations"]
+    assert [row["id"] for row in found["summary"]] == ["whole_runs", "total", "operations", "power"]
     assert "1 operation changed: (total) (+" in found["summary"][2]["text"]
     assert any(note.startswith("1 operation took at most ") for note in found["notes"]["history"])
 

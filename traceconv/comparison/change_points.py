@@ -8,6 +8,7 @@ comes back is found. The values of a series are one run each.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -46,6 +47,15 @@ def change_points(series: Sequence[Sequence[float]]) -> list[list[Division]]:
         _divided(np.array(values, float), division, limit) if division is not None and division.p <= limit else []
         for values, division in zip(series, found, strict=True)
     ]
+
+
+def can_show(count: int, series: int) -> bool:
+    """Return whether a change of one of several series alone, which has two levels, can be found in so many values.
+
+    With the change in the middle, the order of the values and the reverse are the only ones that divide as well.
+    """
+    least = max(2 / math.comb(count, count // 2), 1 / (1 + _DRAWS))
+    return count >= 2 * LEAST and least <= LEVEL / series
 
 
 def _divided(values: _F64, division: Division, limit: float) -> list[Division]:

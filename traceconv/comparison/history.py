@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Iterator, Sequence
 from itertools import chain, pairwise
@@ -11,14 +12,19 @@ import msgspec
 
 from traceconv.answers.section import Column, Finding, Section, Unit, shown_cell
 from traceconv.answers.summary import SUMMARY
-from traceconv.comparison.change_points import LEAST, Division, change_points
+from traceconv.comparison.change_points import Division, can_show, change_points
 from traceconv.comparison.comparison import LEAST_OF_STEP, LEAST_TICKS, RUNS, TOTAL, Run, signed, without_steps
 from traceconv.comparison.environment import changes
+from traceconv.comparison.rank_tests import found_change
 from traceconv.comparison.run_values import Key, Values
 from traceconv.io.shown import Counted, one_line, quantity
 from traceconv.model.numbers import format_short
 
-_OPERATIONS = Counted("operation", "operations")
+_OPERATIONS, _ROWS = Counted("operation", "operations"), Counted("row", "rows")
+#: The standard deviation of normal noise, as a multiple of the median distance between two values.
+_OF_DISTANCES = 1.4826 / math.sqrt(2)
+#: How many more runs are proposed at most.
+_MOST_RUNS = 100
 _MOST_NAMED = 3
 _LONGEST_NAME = 60
 _LEVELS = (
@@ -188,10 +194,6 @@ def _summary(findings: Sequence[Finding]) -> Section:
 
 def _findings(found: Sequence[_Series], names: Sequence[str], what: str, min_change: float) -> Iterator[Finding]:
     total, count = found[0], len(names)
-    if count < 2 * LEAST:
-        text = f"{quantity(count, RUNS)} are too few to tell a change: {2 * LEAST} or more can show one."
-        yield Finding("few_runs", text, "history_runs", {"runs": count, "needed": 2 * LEAST})
-        return
     for change in total.changes:
         ratio = f", {100 * (change.ratio - 1):+z.1f} %" if change.ratio else ""
         since = f"Since run {change.at + 1} ({one_line(names[change.at])}), {what} takes"
@@ -200,7 +202,7 @@ def _findings(found: Sequence[_Series], names: Sequence[str], what: str, min_cha
         yield Finding("total", text, "history_changes", numbers)
     if not total.changes:
         level = format_short(total.levels[0])
-        text = f"In {quantity(count, RUNS)}, {what} took {level} (median), without a change of {100 * min_change:g} %."
+        text = f"In {quantity(count, RUNS)}, {what} took {level} (median), and no change is found."
         yield Finding("total", text, "history", {"runs": count, "median_ns": round(total.levels[0])})
     changed = [series for series in found[1:] if series.changes]
     if changed:
@@ -211,3 +213,36 @@ def _findings(found: Sequence[_Series], names: Sequence[str], what: str, min_cha
         ]
         text = f"{quantity(len(changed), _OPERATIONS)} changed: {', '.join(named)}."
         yield Finding("operations", text, "history_changes", {"changed": len(changed), "operations": len(found) - 1})
+    yield _power(found, count, min_change)
+
+
+def _power(found: Sequence[_Series], count: int, min_change: float) -> Finding:
+    """Tell how large a change has to be to be found, or how many runs are needed.
+
+    It is that of two sides of known runs, with the change in the middle: nothing smaller is found where its place has
+    to be found, too.
+    """
+    spreads = sorted(_spread(series.values) for series in found[1:] or found)
+    spread, rows = spreads[len(spreads) // 2], len(found)
+    least = found_change(count // 2, count - count // 2, spread, rows, min_change) if can_show(count, rows) else None
+    runs, change = f"With {quantity(count, RUNS)}", f"change of one of {quantity(rows, _ROWS)}"
+    numbers = {"spread_share": spread, "rows": rows, "found_share": least}
+    if least is None:
+        needed = next((more for more in range(count, count + _MOST_RUNS) if can_show(more, rows)), None)
+        more = f"{needed} or more can show one" if needed else "--where leaves fewer rows"
+        text = f"{runs}, a lasting {change} alone cannot be told: {more}."
+        numbers["runs_needed"] = needed
+    else:
+        differ = f"which differ from the one before by {100 * spread:.1f} % (median of the rows)"
+        size = f"has to be above {100 * least:.1f} % to be found in 95 % of histories, even in their middle"
+        text = f"{runs}, {differ}, a {change} {size}."
+    return Finding("power", text, "history_runs", numbers)
+
+
+def _spread(values: Sequence[int]) -> float:
+    """Return the standard deviation between runs, relative to their median: by those next to each other.
+
+    So a change counts once. Of normal noise, the median of the distances is 0.6745 times the square root of 2 as large.
+    """
+    middle = statistics.median(values)
+    return statistics.median(abs(b - a) for a, b in pairwise(values)) * _OF_DISTANCES / middle if middle else 0.0
