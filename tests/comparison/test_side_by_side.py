@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -67,6 +68,19 @@ def test_steps_begin_together_and_their_differences_are_drawn(tmp_path: Path) ->
     assert trace.clocks[0].synthetic
     top = sorted((track.rank, track.name) for track in trace.tracks if track.parent == NO_TRACK)
     assert [name.partition(":")[0] for _, name in top] == ["difference", *["1 before"] * 2, *["2 after"] * 2]
+
+
+def test_runs_without_steps_differ_as_in_the_table_and_reports_count_operations_alone(tmp_path: Path) -> None:
+    """The second run takes less, but has a gap."""
+    for name, spans in (("a", ((0, 10), (10, 10))), ("b", ((0, 6), (40, 6)))):
+        kineto(tmp_path / f"{name}.json", [event("A", *span) for span in spans])
+    picture = tmp_path / "diff.pftrace"
+    assert commands.run("diff", tmp_path / "a.json", tmp_path / "b.json", "-o", picture).returncode == 0
+    trace, _ = on_one_clock([picture])
+    assert trace.counters.integer.tolist() == [-8000]
+    assert len(_rows(trace, "shorter")) == 1
+    found = json.loads(commands.run("report", picture, "--section", "operations", "--json").stdout)
+    assert [row["name"] for row in found["operations"]] == ["A"]
 
 
 def test_slices_that_reach_into_the_next_step_state_the_gap(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 
 from traceconv.answers.slice_tables import Rows, SliceTable
 from traceconv.answers.step_parts import DISJOINT, step_parts
-from traceconv.comparison.run_values import compared_steps
+from traceconv.comparison.run_values import compared_steps, run_values
 from traceconv.comparison.runs import Recorded
 from traceconv.io.shown import one_line, quantity
 from traceconv.model.args import with_more_args
@@ -19,6 +19,7 @@ from traceconv.model.clocks import ClockDomain, Run, Zero
 from traceconv.model.columns import I64
 from traceconv.model.diagnostics import SLICES
 from traceconv.model.layout import lay_out, validate
+from traceconv.model.marks import DIFFERENCE
 from traceconv.model.source_info import SourceInfo
 from traceconv.model.trace import Trace
 from traceconv.model.trace_inputs import concatenate_traces
@@ -26,7 +27,7 @@ from traceconv.model.track_table import NO_TRACK
 
 #: The axis of the picture: no clock, since steps of both sides begin together.
 _AXIS = ClockDomain("steps of both sides", Zero.UNKNOWN, Run.NONE)
-_HELP = "after - before, of the step of each side that begins here"
+_HELP = "after - before, of the step of each side that begins here, or of the whole run"
 #: The UI orders groups of tracks by name.
 _SIDES = ("1 before: ", "2 after: ")
 
@@ -50,13 +51,6 @@ class _Drawn:
         """The times from which slices belong to each step, ns: its start; without steps, that of the run."""
         starts: I64 = self.table.trace.slices.ts[self.steps]
         return starts if len(starts) else np.array([self.table.start], np.int64)
-
-    @property
-    def durations(self) -> I64:
-        """The durations of the steps, ns; without steps, that of the run."""
-        durations: I64 = self.table.trace.slices.dur[self.steps]
-        span = self.table.trace.span() or (0, 0)
-        return durations if len(durations) else np.array([span[1] - span[0]], np.int64)
 
 
 def _drawn(recorded: Recorded, keep_first: bool) -> _Drawn:
@@ -134,27 +128,37 @@ def _differences(sides: Sequence[_Drawn], places: I64, number: int) -> Trace:
     builder = Builder(SourceInfo("differences", "diff", unit="step"), _AXIS)
     process = builder.tracks.process("difference", description=f"{_HELP}: " + " and ".join(side.name for side in sides))
     builder.tracks[process].rank = 0
-    track = builder.tracks.thread(process, None, "steps")
-    before, after = (side.durations[: len(places)].tolist() for side in sides)
+    measure, times_of = _compared(sides)
+    track = builder.tracks.thread(process, None, measure)
+    before, after = (times[: len(places)] for times in times_of)
     names = [[one_line(_name(side, at)) for at in range(len(places))] for side in sides]
     for at, (ts, *times) in enumerate(zip(places.tolist(), before, after, strict=True)):
         change = times[1] - times[0]
         args = {"before": names[0][at], "after": names[1][at], "before_ns": times[0], "after_ns": times[1]}
         word = "longer" if change > 0 else "shorter" if change else "as long"
-        builder.slice(track, ts, max(times), word, args=args | {"difference_ns": change}, at=at)
+        builder.slice(track, ts, max(times), word, DIFFERENCE, args | {"difference_ns": change}, at)
     of_parts = [_parts(side, len(places)) for side in sides]
-    counters = {"step": (before, after)} | {
+    counters = {measure: (before, after)} | {
         name: tuple(parts.get(name, [0] * len(places)) for parts in of_parts)
         for name in dict.fromkeys(name for parts in of_parts for name in parts)
     }
     for name, (old, new) in counters.items():
-        if name == "step" or any(old) or any(new):
+        if name == measure or any(old) or any(new):
             counter = builder.tracks.counter(f"{name}: after - before", process, unit="ns", description=_HELP)
             for at, ts in enumerate(places.tolist()):
                 builder.counter(counter, ts, new[at] - old[at], at)
     builder.balance.read = builder.balance.written = len(places) * (1 + len(counters))
     trace = lay_out(builder.finish())
     return trace.with_tables(tracks=trace.tracks.replaced(source=np.full(len(trace.tracks), number, np.int32)))
+
+
+def _compared(sides: Sequence[_Drawn]) -> tuple[str, list[list[int]]]:
+    """Return what the table compares first, and its times on each side, ns: the steps, or one time of a whole run."""
+    if all(len(side.steps) for side in sides):
+        return "step", [side.table.trace.slices.dur[side.steps].tolist() for side in sides]
+    values = [run_values(side.table, ("name",), keep_first=True, whole=True) for side in sides]
+    measure = next((each for each in values[0] if each in values[1]), "")
+    return measure, [[found[measure].total if measure else 0] for found in values]
 
 
 def _name(side: _Drawn, at: int) -> str:

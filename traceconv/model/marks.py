@@ -403,15 +403,19 @@ GPU_MARKS: Final = FormatMarks(
     memory=r"Allocated memory \(.*\)|Allocated .* memory",
     exchanges=EXCHANGES,
 )
+#: The category of the slices that a picture of `diff` adds: what they state are differences.
+DIFFERENCE: Final = "traceconv.difference"
 #: For a format that any tool writes, with names of its choice.
-ANY_TOOL_MARKS: Final = FormatMarks(GPU_LAUNCHES, GPU_FLOWS, r"send|recv|receive", any_tool=True, exchanges=EXCHANGES)
+ANY_TOOL_MARKS: Final = FormatMarks(
+    GPU_LAUNCHES, GPU_FLOWS, r"send|recv|receive", any_tool=True, exchanges=EXCHANGES, spans=re.escape(DIFFERENCE)
+)
 
 
 # -- the declarations of several formats -------------------------------------------------------------------------------
 
 #: Names of declarations: of these the first one counts; of the next, any pattern; of the last, all texts.
 _FIRST = ("primitives", "sums", "modules", "backward", "flops")
-_PATTERNS = ("steps", "memory", "times", "spans", "waits", "exchanges")
+_PATTERNS = ("steps", "memory", "times", "waits", "exchanges")
 _TEXTS = ("step_args", "asides", "shapes", "ranges")
 
 
@@ -421,6 +425,7 @@ def marks_of_output(marks: Sequence[FormatMarks]) -> FormatMarks:
         return ANY_TOOL_MARKS
     launching = [mark for mark in marks if mark.launches is not None]
     values: dict[str, Any] = {name: _any_of(getattr(mark, name) for mark in marks) for name in _PATTERNS}
+    values["spans"] = _any_of(mark.spans for mark in (ANY_TOOL_MARKS, *marks))
     values |= {name: _distinct(getattr(mark, name) for mark in marks) for name in _TEXTS}
     for name in _FIRST:
         values[name] = next((value for mark in marks if (value := getattr(mark, name))), getattr(NO_MARKS, name))
