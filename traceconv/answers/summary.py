@@ -516,13 +516,11 @@ def _slow_step(tables: Tables) -> Iterator[Finding]:
         on_device = {"device": most["device"], "kind_difference_ns": part_ns}
         longer = f"{most['kind']} on {_short(most['device'])}"
         if most["name"] is not Unnamed.OTHERS:
-            longer += f", {format_short(most['difference_ns'])} of it {_short(most['name'])}"
-    rest = whole - part_ns
-    longer = f"{format_short(part_ns)} longer: {longer}"
+            rest = _rest(part_ns - most["difference_ns"], " and others")
+            longer += f", with {_short(most['name'])} {format_short(most['difference_ns'])} longer{rest}"
+    longer = f"{format_short(part_ns)} longer: {longer}{_rest(whole - part_ns, '; others')}"
     if part_ns <= 0:
         longer = "each of many names was a little longer"
-    elif rest:
-        longer += f"; others {format_short(abs(rest))} {'longer' if rest > 0 else 'shorter'}"
     text = (
         f"{step}{_owner(tables, first)} took {format_short(span)}, {format_short(whole)} more than the median step "
         f"({usual}); {longer}."
@@ -539,6 +537,12 @@ def _slow_step(tables: Tables) -> Iterator[Finding]:
         "input": first["input"],
     }
     yield Finding("slow_step", text, section, numbers | on_device)
+
+
+def _rest(difference_ns: int, who: str) -> str:
+    """Return how much longer or shorter the others were, for a sentence; "" if they were not."""
+    longer = "longer" if difference_ns > 0 else "shorter"
+    return f"{who} {format_short(abs(difference_ns))} {longer}" if difference_ns else ""
 
 
 def _of_step(rows: Sequence[Row], step: Row) -> list[Row]:
