@@ -81,6 +81,11 @@ def test_each_form_is_written(tmp_path: Path, ending: str) -> None:
     assert "(total)" in output.read_text()
 
 
+@pytest.mark.parametrize("form", ["json", "csv"])
+def test_the_summary_is_never_cut(form: str) -> None:
+    assert "no change can be told from noise" in run(ORT, ORT, "--top", "1", "--format", form).stdout
+
+
 def test_options_take_several_runs(tmp_path: Path) -> None:
     before, after = [], tmp_path / "after"
     after.mkdir()
@@ -178,6 +183,26 @@ def test_a_folder_is_one_run_with_its_ranks(tmp_path: Path) -> None:
     result = run(tmp_path, tmp_path, "--json")
     assert result.returncode == 0, result.stderr
     assert len(json.loads(result.stdout)["diff_runs"]) == 2
+
+
+@pytest.mark.parametrize(("rank", "later_ns"), [(None, 10**10), (1, 0)])
+def test_runs_in_a_folder_that_counts_as_one_are_told_and_fail_a_gate(
+    tmp_path: Path, rank: int | None, later_ns: int
+) -> None:
+    """Those that follow one another, or where two processes have one rank."""
+    for number in range(2):
+        document = {
+            "schemaVersion": 1,
+            "baseTimeNanoseconds": 17 * 10**17 + number * later_ns,
+            "distributedInfo": {} if rank is None else {"rank": rank, "world_size": 2},
+            "traceEvents": [test_sections.event("A", at, 5, pid=7 + number) for at in range(0, 30, 10)],
+        }
+        (tmp_path / f"{number}.json").write_text(json.dumps(document))
+    (note,) = json.loads(run(tmp_path, tmp_path, "--json").stdout)["notes"]["summary"]
+    assert "seem to be several runs, not the ranks of one" in note
+    gate = run(tmp_path, tmp_path, "--fail-above", "5%")
+    assert (gate.returncode, "seem to be several runs" in gate.stderr) == (2, True)
+    assert run("--before-runs", tmp_path, "--after-runs", tmp_path, "--fail-above", "5%").returncode == 0
 
 
 def test_conditions_leave_the_rest_in_one_row() -> None:

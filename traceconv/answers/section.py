@@ -240,8 +240,8 @@ class Section(Tabular):
         return samples is None or is_certain(int(samples), int(around or 0))
 
     def first(self, top: int) -> tuple[list[tuple[Cell, ...]], list[str]]:
-        """Return the first `top` rows (0 for all), and a note on how many are left out, if any are."""
-        hidden = len(self.rows) - top if top else 0
+        """Return the first `top` rows (0 for all), and a note on how many are left out; all that sentences are of."""
+        hidden = len(self.rows) - top if top and not self.sentences else 0
         if hidden <= 0:
             return self.rows, []
         return self.rows[:top], [f"{quantity(hidden, MORE_ROWS)}: --top {len(self.rows)}"]

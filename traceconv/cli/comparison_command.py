@@ -27,7 +27,7 @@ from traceconv.cli.tables import PICTURE, Shown, print_sections, section_options
 from traceconv.cli.terminal import say, working
 from traceconv.comparison.comparison import MIN_CHANGE, RUNS, Run, compare
 from traceconv.comparison.history import history
-from traceconv.comparison.runs import Recorded, Selection, by_start, runs_in, usual_run
+from traceconv.comparison.runs import AS_RUNS, SEVERAL, Recorded, Selection, by_start, runs_in, usual_run
 from traceconv.comparison.side_by_side import side_by_side
 from traceconv.errors import InputError, UnrecognizedFormat, UsageError
 from traceconv.io.folders import check_all_there
@@ -289,6 +289,8 @@ def diff_command(
     with working(f"reading {quantity(len(names), RUNS)}", verbosity.quiet, names):
         for side, of_side, new_names in ((before, sides.before, renamed), (after, sides.after, {})):
             for found in _each(of_side, sides.found, recorded, verbosity):
+                if found.is_several and len(of_side) == 1 and gate.above is not None:
+                    raise UsageError(SEVERAL, hint=AS_RUNS, at=found.name)
                 side.append(selection.run(found, new_names, recorded))
                 kept += [found] if is_drawn and len(names) == 2 else []
     comparison = compare(before, after, selection.by, min_change=min_change)

@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from traceconv import api
+from traceconv.align.placement import NoOverlap
+from traceconv.align.receipt import ReceiptLine
 from traceconv.answers.operations import check_key
 from traceconv.answers.selection import absent_args, check_between, holds, parse, window_of
 from traceconv.answers.slice_tables import SliceTable
@@ -21,15 +23,28 @@ from traceconv.io.folders import natural
 from traceconv.io.shown import one_line
 from traceconv.model.clocks import Zero
 from traceconv.model.trace import Trace
+from traceconv.model.track_table import TrackKind
 from traceconv.recordings import Opened
+
+#: What is said of recordings that are taken as one run, and how each is taken as a run.
+SEVERAL = "its recordings seem to be several runs, not the ranks of one: of one rank, or at different times"
+AS_RUNS = "diff --before-runs DIR --after-runs DIR, or history DIR"
 
 
 class Recorded(NamedTuple):
-    """The slices of a run, and the largest step of its clocks, ns."""
+    """The slices of a run.
+
+    Attributes:
+        name: its name.
+        table: its slices.
+        resolution_ns: the largest step of its clocks, ns.
+        is_several: whether its recordings seem to be runs themselves.
+    """
 
     name: str
     table: SliceTable
     resolution_ns: int
+    is_several: bool = False
 
 
 class Selection:
@@ -64,7 +79,8 @@ class Selection:
         table.check_sums()
         if self.step_name and not len(step_rows(table)):
             raise UsageError(no_steps(table), at=name)
-        return Recorded(name, table, max((line.resolution_ns for line in aligned.receipt), default=1))
+        resolution = max((line.resolution_ns for line in aligned.receipt), default=1)
+        return Recorded(name, table, resolution, _are_runs(trace, aligned.receipt))
 
     def run(
         self,
@@ -79,7 +95,7 @@ class Selection:
             renamed: other names for first texts of keys.
             again: reads a run of this name again, if the whole of it is needed; None to keep its slices for that.
         """
-        name, table, resolution = recorded
+        name, table, resolution, is_several = recorded
         values_of = partial(run_values, by=self.by, keep_first=self.keep_first, renamed=renamed)
         values = values_of(table)
         read = again or (lambda _: recorded)
@@ -95,6 +111,7 @@ class Selection:
         missed = [old for old, new in renamed.items() if new not in made]
         notes = (
             *table.trace.losses(),
+            *((f"{one_line(name)}: {SEVERAL}: {AS_RUNS}",) if is_several else ()),
             *(f"--where: no slice of {one_line(name)} has {arg}" for arg in absent),
             *(f"--rename: nothing that is compared in {one_line(name)} is called {one_line(old)}" for old in missed),
         )
@@ -102,6 +119,24 @@ class Selection:
         content = content if all(content) else ()
         wall = _wall_clock(table.trace)
         return Run(name, values, resolution, environment(table.trace), wall, whole, notes, content)
+
+
+def _are_runs(trace: Trace, receipt: Sequence[ReceiptLine]) -> bool:
+    """Return whether inputs of a trace seem to be of different runs.
+
+    Then one overlaps no other in time, or two of one format and rank are of different processes.
+    """
+    if any(isinstance(message, NoOverlap) for line in receipt for message in line.messages):
+        return True
+    pids: list[set[int]] = [set() for _ in trace.sources]
+    for track in trace.tracks:
+        if track.kind is TrackKind.PROCESS and track.pid is not None:
+            pids[track.source].add(track.pid)
+    ranks: dict[tuple[str, int], list[set[int]]] = {}
+    for source, of_source in zip(trace.sources, pids, strict=True):
+        if source.rank is not None and of_source:
+            ranks.setdefault((source.format, source.rank), []).append(of_source)
+    return any(len(found) > 1 and not set.intersection(*found) for found in ranks.values())
 
 
 def _wall_clock(trace: Trace) -> tuple[int, int] | None:
