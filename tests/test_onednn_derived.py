@@ -153,7 +153,9 @@ def by_slices(trace: Trace, operation: str) -> dict[str, list[tuple[int, Decimal
     for row in range(len(table.ts)):
         args = json.loads(trace.args.get(int(table.args_at[row]), int(table.args_len[row])), parse_float=Decimal)
         if trace.strings[table.category[row]] == group and args.get("cache", "") == cache:
-            found[trace.strings[table.name[row]]].append((int(table.dur[row]), Decimal(args["dur_ms"])))
+            found[trace.strings[table.name[row]].removeprefix("create ")].append(
+                (int(table.dur[row]), Decimal(args["dur_ms"]))
+            )
     return found
 
 

@@ -437,7 +437,12 @@ def _primitive(marker: bytes, group: str, fields: list[bytes], args: dict[str, A
     work = NO_WORK
     if group == "exec":
         work = work_of(name, values["memory"], values.get("problem", b""))
-    return Shape(kind, group, _text(engine), _text(name), _members(args | values | work.args()), work)
+    return Shape(kind, group, _text(engine), _title(group, name), _members(args | values | work.args()), work)
+
+
+def _title(group: str, name: bytes) -> str:
+    """Return the name of a slice: work that is only made ready does not bear the name of the work."""
+    return f"{group} {_text(name)}" if group in ("create", "compile") else _text(name)
 
 
 def _folded(fields: list[bytes], count: int) -> list[bytes]:
@@ -463,7 +468,7 @@ def _graph(group: bytes, fields: list[bytes], args: dict[str, Any]) -> Shape:
         values = kernel.groupdict()
         name = values.pop("name")
         args |= {"engine": fields[0], "partition_id": _number(values.pop("id"))} | values
-        return Shape(Kind.TIMED, _text(group), _text(fields[0]), _text(name), _members(args))
+        return Shape(Kind.TIMED, _text(group), _text(fields[0]), _title(_text(group), name), _members(args))
     tail = next((i for i in range(len(fields) - 1, 2, -1) if fields[i].endswith(b"backend")), None)
     if tail is None:
         raise Malformed(CUT_LINE, "a graph line without a backend")
@@ -480,7 +485,7 @@ def _graph(group: bytes, fields: list[bytes], args: dict[str, Any]) -> Shape:
     if fields[tail + 1 :]:
         args["counts"] = b",".join(fields[tail + 1 :])
     name = args["partition_kind"] or args.get("op_names") or b"partition"
-    return Shape(Kind.TIMED, _text(group), _text(fields[0]), _text(name), _members(args))
+    return Shape(Kind.TIMED, _text(group), _text(fields[0]), _title(_text(group), name), _members(args))
 
 
 def _graph_extras(fields: list[bytes], args: dict[str, Any]) -> None:
