@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
@@ -35,13 +36,17 @@ _FORMS = ("text", "csv", "json", PARQUET, "markdown")
 
 
 def _section(table: pyarrow.Table) -> Section:
-    """Return an answer as a table of cells: numbers and texts as they are, lists and structs as JSON."""
+    """Return an answer as a table of cells: numbers and texts as they are, lists and structs as JSON.
+
+    Numbers that JSON does not have are texts.
+    """
     columns = [list(map(_cell, column.to_pylist())) for column in table.columns]
     is_number = [all(isinstance(value, int | float | None) for value in column) for column in columns]
     titles = tuple(
         Column(name, name, Unit.COUNT if number else Unit.TEXT, whole=True)
         for name, number in zip(table.column_names, is_number, strict=True)
     )
+    columns = [list(map(_finite, column)) for column in columns]
     rows: list[tuple[Cell, ...]] = list(zip(*columns, strict=True))
     return Section("query", titles, rows)
 
@@ -55,6 +60,10 @@ def _cell(value: Any) -> Cell:
     if isinstance(value, bytes):
         return value.hex()
     return as_text(value) if isinstance(value, list | dict) else str(value)  # the others are dates and the like
+
+
+def _finite(cell: Cell) -> Cell:
+    return str(cell) if isinstance(cell, float) and not math.isfinite(cell) else cell
 
 
 _list_option = click.option(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -26,11 +27,22 @@ _HINT = "traceconv query --list prints the views and their columns"
 
 
 class _Problem(msgspec.Struct):
-    """An error as DuckDB describes it; `position` counts bytes of the query."""
+    """An error as DuckDB describes it; `position` counts bytes of the query, and `name` is what it does not know."""
 
     exception_message: str = ""
     error_message: str = ""
     position: str = ""
+    type: str = ""
+    name: str = ""
+
+    @property
+    def message(self) -> str:
+        """What is wrong, in a line, with the view that an unknown table is like: DuckDB has none but asked ones."""
+        text = self.exception_message or self.error_message
+        if self.type == "Table":
+            similar = get_close_matches(self.name.casefold(), [view.name for view in VIEWS], 1)
+            text = text.partition("Did you mean")[0] + "".join(f' Did you mean "{name}"?' for name in similar)
+        return " ".join(text.split())
 
 
 class _Names(msgspec.Struct, frozen=True):
@@ -178,7 +190,7 @@ def _problem(text: str) -> _Problem:
 
 def _wrong(query: str, problem: _Problem) -> TraceconvError:
     """Return an error that says where in the query it is."""
-    message = " ".join((problem.exception_message or problem.error_message).split())
+    message = problem.message
     if not problem.position.isdigit():
         return UsageError(message, at="SQL", hint=_HINT)
     before = query.encode("utf-8", "replace")[: int(problem.position)].decode("utf-8", "ignore")
