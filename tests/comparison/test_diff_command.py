@@ -45,10 +45,34 @@ def test_a_recording_beside_itself_has_not_changed() -> None:
     assert "+0.0 %, unknown" in result.stdout
 
 
-def test_a_new_name_of_nothing_is_noted() -> None:
-    assert "--rename" not in run(ORT, ORT, "--rename", "Flatten=new").stdout
-    said = run(ORT, ORT, "--rename", "nobody=new").stdout
-    assert f"--rename: nothing that is compared in {ORT} is called nobody" in " ".join(said.split())
+@pytest.mark.parametrize(
+    ("option", "value", "notes"),
+    [
+        ("--rename", "Flatten=Flatten", []),
+        (
+            "--rename",
+            "nobody=new",
+            [
+                f"--rename: nothing that is compared in {ORT} is called nobody",
+                f"--rename: nothing that is compared in {ORT} is called new",
+            ],
+        ),
+        ("--where", "name=nobody", [f"--where leaves no slice of {ORT}"]),
+        ("--where", "name=Flatten", []),
+    ],
+)
+def test_what_options_name_and_nothing_has_is_noted(option: str, value: str, notes: list[str]) -> None:
+    found = json.loads(run(ORT, ORT, option, value, "--json").stdout)["notes"].get("summary", [])
+    assert found == notes
+
+
+@pytest.mark.parametrize(("key", "is_unlike"), [("input", True), ("thread", True), ("name", False)])
+def test_keys_that_no_two_runs_share_are_noted(tmp_path: Path, key: str, is_unlike: bool) -> None:
+    for number in range(2):
+        test_sections.kineto(tmp_path / f"{number}.json", [test_sections.event("A", 0, 5, pid=7 + number)])
+    for command in ("diff", "history"):
+        said = commands.run(command, tmp_path / "0.json", tmp_path / "1.json", "--by", key).stdout
+        assert (f"--by {key}: it is another one in each run, so that no rows match" in said) == is_unlike
 
 
 @pytest.mark.parametrize("command", ["diff", "history"])
@@ -130,7 +154,10 @@ def test_the_gate_fails_for_slower_runs_alone(tmp_path: Path) -> None:
         (["--before", KINETO], "--after: there is no run"),
         ([KINETO, "--after", CUDA], "it is not said which side this run is of"),
         ([KINETO, CUDA, "--by", "colour"], "'colour' is not a key"),
-        ([KINETO, CUDA, "--fail-above", "much"], "--fail-above: 'much' is not a share"),
+        ([KINETO, CUDA, "--by", "kernel"], "'kernel' is not a key\nhint: the table diff_kernels"),
+        ([KINETO, CUDA, "--fail-above", "much%"], "--fail-above: 'much%' is not a share in percent\nhint: 5%"),
+        ([KINETO, CUDA, "--fail-above", "0.05"], "--fail-above: '0.05' is not a share in percent"),
+        ([KINETO, CUDA, "--fail-on", "rows"], "--fail-on rows: nothing makes the command fail"),
         ([KINETO, CUDA, "--rename", "old"], "--rename: 'old' is not OLD=NEW"),
         ([KINETO, "/there/is/none.json"], "none.json: No such file"),
         ([KINETO, CUDA, "--where", "name~("], "--where"),
@@ -140,7 +167,7 @@ def test_the_gate_fails_for_slower_runs_alone(tmp_path: Path) -> None:
 def test_wrong_calls_have_one_line_and_a_hint(arguments: list[object], words: str) -> None:
     result = run(*arguments)
     assert result.returncode in (1, 2)
-    assert words in result.stderr.splitlines()[0]
+    assert words in "\n".join(result.stderr.splitlines()[:2])
     assert "Traceback" not in result.stderr
 
 

@@ -27,7 +27,7 @@ from traceconv.cli.tables import PICTURE, Shown, print_sections, section_options
 from traceconv.cli.terminal import say, working
 from traceconv.comparison.comparison import MIN_CHANGE, RUNS, Run, compare
 from traceconv.comparison.history import history
-from traceconv.comparison.runs import AS_RUNS, SEVERAL, Recorded, Selection, by_start, runs_in, usual_run
+from traceconv.comparison.runs import AS_RUNS, SEVERAL, Recorded, Selection, by_start, runs_in, unlike_keys, usual_run
 from traceconv.comparison.side_by_side import side_by_side
 from traceconv.errors import InputError, UnrecognizedFormat, UsageError
 from traceconv.io.folders import check_all_there
@@ -124,20 +124,24 @@ class _Gate:
     strict: bool
 
 
-def _gate(fail_above: float | None, fail_on: str, strict: bool) -> _Gate:
+def _gate(fail_above: float | None, fail_on: str | None, strict: bool) -> _Gate:
+    """Raise UsageError if --fail-on would do nothing."""
+    if fail_on and fail_above is None and not strict:
+        raise UsageError(f"--fail-on {fail_on}: nothing makes the command fail", hint="--fail-above 5%, or --strict")
     return _Gate(fail_above, fail_on == "rows", strict)
 
 
 def _share(_context: click.Context, option: click.Parameter, text: str | None) -> float | None:
-    """Return a share that is given as "5%" or "5"."""
+    """Return a share that is given in percent: a bare number might be either."""
     if text is None:
         return None
+    number, percent, rest = text.strip().partition("%")
     try:
-        share = float(text.strip().removesuffix("%")) / 100
+        share = float(number) / 100 if percent and not rest else -1.0
     except ValueError:
         share = -1.0
     if not 0 <= share < 100:
-        raise UsageError(f"{option.opts[0]}: {text!r} is not a share", hint="5%")
+        raise UsageError(f"{option.opts[0]}: {text!r} is not a share in percent", hint="5%")
     return share
 
 
@@ -169,7 +173,7 @@ _selection_options = grouped(
 )
 _min_change_option = click.option(
     "--min-change",
-    metavar="SHARE",
+    metavar="PERCENT",
     default=f"{100 * MIN_CHANGE:g}%",
     show_default=True,
     callback=_share,
@@ -237,16 +241,14 @@ def _recorded(
     _gate,
     click.option(
         "--fail-above",
-        metavar="SHARE",
+        metavar="PERCENT",
         callback=_share,
-        help=f"Exit with {SLOWER} if the verdict is slower, by more than SHARE.",
+        help=f"Exit with {SLOWER} if the verdict is slower, by more than this, such as 5%.",
     ),
     click.option(
         "--fail-on",
         type=click.Choice(["total", "rows"]),
-        default="total",
-        show_default=True,
-        help="What --fail-above looks at.",
+        help="What --fail-above and --strict look at. Default: total.",
     ),
     click.option("--strict", is_flag=True, help=f"Exit with {UNDECIDED} if the runs are too few to decide."),
 )
@@ -281,19 +283,21 @@ def diff_command(
     trace as output has a run of each side, step below step.
     """
     names = [*sides.before, *sides.after]
+    there = {new: new for new in renamed.values()}
     check_all_there(names)
     shown.check(names)
     recorded = partial(_recorded, selection, named, settings, verbosity, shown)
     is_drawn = shown.form == PICTURE
     before, after, kept = list[Run](), list[Run](), list[Recorded]()
     with working(f"reading {quantity(len(names), RUNS)}", verbosity.quiet, names):
-        for side, of_side, new_names in ((before, sides.before, renamed), (after, sides.after, {})):
+        for side, of_side, new_names in ((before, sides.before, renamed), (after, sides.after, there)):
             for found in _each(of_side, sides.found, recorded, verbosity):
                 if found.is_several and len(of_side) == 1 and gate.above is not None:
                     raise UsageError(SEVERAL, hint=AS_RUNS, at=found.name)
                 side.append(selection.run(found, new_names, recorded))
                 kept += [found] if is_drawn and len(names) == 2 else []
     comparison = compare(before, after, selection.by, min_change=min_change)
+    comparison.sections[0].notes += unlike_keys([*before, *after], selection.by)
     tables = replace(shown, form="text", path="-") if is_drawn else shown
     print_sections(comparison.sections, tables, verbosity, lambda tables: f"{', '.join(tables)}: --top 20")
     if is_drawn:
@@ -355,4 +359,5 @@ def history_command(
     if found_runs:
         found = by_start(found)
     sections = history(found, selection.by, min_change=min_change)
+    sections[1].notes += unlike_keys(found, selection.by)
     print_sections(sections, shown, verbosity, lambda tables: f"{', '.join(tables)}: --top 20")

@@ -11,13 +11,13 @@ from typing import NamedTuple
 from traceconv import api
 from traceconv.align.placement import NoOverlap
 from traceconv.align.receipt import ReceiptLine
-from traceconv.answers.operations import check_key
+from traceconv.answers.operations import OF_TRACKS, check_key
 from traceconv.answers.selection import absent_args, check_between, holds, parse, window_of
 from traceconv.answers.slice_tables import SliceTable
-from traceconv.answers.steps import no_steps, step_pattern, step_rows
+from traceconv.answers.steps import NOT_RECORDED, no_steps, step_pattern, step_rows
 from traceconv.comparison.comparison import Run
 from traceconv.comparison.environment import environment
-from traceconv.comparison.run_values import AS_THEY_ARE, Values, run_values
+from traceconv.comparison.run_values import AS_THEY_ARE, OTHERS, Values, run_values
 from traceconv.errors import InputError, UsageError
 from traceconv.io.folders import natural
 from traceconv.io.shown import one_line
@@ -26,9 +26,20 @@ from traceconv.model.trace import Trace
 from traceconv.model.track_table import TrackKind
 from traceconv.recordings import Opened
 
-#: What is said of recordings that are taken as one run, and how each is taken as a run.
+#: The note about recordings that are taken as one run, and how each is taken as a run.
 SEVERAL = "its recordings seem to be several runs, not the ranks of one: of one rank, or at different times"
 AS_RUNS = "diff --before-runs DIR --after-runs DIR, or history DIR"
+
+
+#: Texts of keys that say that there is none.
+_UNNAMED = {"", OTHERS, NOT_RECORDED}
+#: What shows what is no key of operations.
+_TABLES = {
+    "step": "the table diff_steps compares steps, --step-name names them",
+    "kernel": "the table diff_kernels compares kernels",
+    "layer": "layers are names: --by name",
+    "primitive": "--by name,arg:impl,shape",
+}
 
 
 class Recorded(NamedTuple):
@@ -56,6 +67,8 @@ class Selection:
 
     def __init__(self, by: Sequence[str], where: str, between: str, step_name: str, *, keep_first: bool) -> None:
         for key in by:
+            if key in _TABLES:
+                raise UsageError(f"--by: {key!r} is not a key", hint=_TABLES[key])
             check_key(key)
         check_between(between)
         step_pattern(step_name)
@@ -92,7 +105,7 @@ class Selection:
 
         Args:
             recorded: its slices.
-            renamed: other names for first texts of keys.
+            renamed: other names for first texts of keys; a note says which of these nothing has then.
             again: reads a run of this name again, if the whole of it is needed; None to keep its slices for that.
         """
         name, table, resolution, is_several = recorded
@@ -113,6 +126,7 @@ class Selection:
             *table.trace.losses(),
             *((f"{one_line(name)}: {SEVERAL}: {AS_RUNS}",) if is_several else ()),
             *(f"--where: no slice of {one_line(name)} has {arg}" for arg in absent),
+            *((f"--where leaves no slice of {one_line(name)}",) if self.condition and not len(table.counted) else ()),
             *(f"--rename: nothing that is compared in {one_line(name)} is called {one_line(old)}" for old in missed),
         )
         content = tuple(source.fingerprint for source in table.trace.sources)
@@ -168,6 +182,18 @@ def by_start(runs: Sequence[Run]) -> list[Run]:
     if len(starts) < len(runs):
         return list(runs)
     return [run for _, _, run in sorted(zip(starts, range(len(runs)), runs, strict=True), key=lambda place: place[:2])]
+
+
+def unlike_keys(runs: Sequence[Run], by: Sequence[str]) -> list[str]:
+    """Return a note for each key of places of operations that is another one in each of several runs, such as pids."""
+    notes = []
+    found = [run.values["operations"].keys for run in runs if "operations" in run.values]
+    for at, key in enumerate(by):
+        texts = [{each[at] for each in keys} - _UNNAMED for keys in found]
+        is_unlike = len(texts) > 1 and all(texts) and sum(map(len, texts)) == len(set.union(*texts))
+        if key in OF_TRACKS and is_unlike:
+            notes.append(f"--by {key}: it is another one in each run, so that no rows match")
+    return notes
 
 
 def usual_run(runs: Sequence[Run]) -> Run:
