@@ -78,6 +78,13 @@ def test_without_launches_a_note_says_so(tmp_path: Path) -> None:
         assert (section.rows, section.notes) == ([], [said])
 
 
+@pytest.mark.parametrize("category", ["cuda_runtime", "xpu_runtime", "xpu_driver"])
+def test_launches_without_flows(category: str, tmp_path: Path) -> None:
+    call, kernel, *_ = launched(1, (0, 5), (10, 20))
+    found = launches(kineto(tmp_path / "a.json", [call | {"cat": category}, kernel]))
+    assert [(row["count"], row["kernels"]) for row in found.records()] == [(1, 1)]
+
+
 @given(
     st.lists(
         st.tuples(st.sampled_from(CALLS), st.integers(0, 60), st.integers(1, 5), st.integers(0, 40), st.integers(0, 9)),

@@ -377,11 +377,11 @@ XLA_DEVICES: Final = DeviceMarks(
     ids=("correlation_id",),
     steps=r"(?:.* / )?/device:[^/]* / Steps",
 )
-#: CUDA and HIP, by the names of their APIs and the categories of Kineto, CUPTI and rocprof. Kineto has the same
-#: categories for both, and so have databases that are converted to Chrome JSON by others. Capitals: Kineto before
-#: torch 1.9, and kernels of ONNX Runtime.
+#: CUDA, HIP and XPU, by the names of their APIs and the categories of Kineto, CUPTI and rocprof. Kineto has those of
+#: CUDA for HIP, and so have databases that are converted to Chrome JSON by others. Capitals: Kineto before torch 1.9,
+#: and kernels of ONNX Runtime.
 GPU_LAUNCHES: Final = LaunchMarks(
-    calls=("cuda_runtime", "cuda_driver", "HIP_RUNTIME_API", "hip_api"),
+    calls=("cuda_runtime", "cuda_driver", "xpu_runtime", "xpu_driver", "HIP_RUNTIME_API", "hip_api"),
     work=("kernel", "gpu_memcpy", "gpu_memset", "memcpy", "memset", "Kernel", "Memcpy", "Memset"),
     ids=("correlation", "correlation_id"),
     copies_work=("gpu_memcpy", "gpu_memset", "memcpy", "memset", "Memcpy", "Memset"),

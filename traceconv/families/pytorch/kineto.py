@@ -151,8 +151,8 @@ _LAUNCHES = structs.replace(GPU_LAUNCHES, calls=(*GPU_LAUNCHES.calls, "Runtime")
 #: The categories of host threads: a pid with such events is a process, whatever its label.
 _ON_HOST = frozenset(
     (
-        *("cpu_op", "cuda_runtime", "cuda_driver", "python_function", "user_annotation", "cpu_instant_event"),
-        *("Operator", "Runtime"),
+        *("cpu_op", "python_function", "user_annotation", "cpu_instant_event", "Operator"),
+        *_LAUNCHES.calls,
     )
 )
 #: Flows that end at device work.
