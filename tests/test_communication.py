@@ -28,6 +28,11 @@ EXCHANGES = [
     "kuserbuffers_pushsend",
     "mscclKernel_Sum_half_LL_false(ncclDevComm*, mscclAlgo*, mscclWork*)",
     "deep_ep::internode_ll::combine",
+    "c10d::symmetric_memory::wait_signal_kernel(unsigned int**, int, int, int, int, unsigned long)",
+    "c10d::symmetric_memory::multimem_barrier_kernel(unsigned int*, unsigned int*, int, int, int, unsigned long)",
+    "void c10d::intra_node_comm::hybridCubeMeshAllReduceKernel<true>(c10::BFloat16*, unsigned long)",
+    "void barrier_on_stream_kernel_threadgroup<(threadgroup_t)1>(int, int)",
+    "void rdxn_on_stream_kernel<float, (rdxn_ops)4>(int, float*, float const*, unsigned long)",
 ]
 COMPUTES = [
     "void at::native::reduce_kernel<512, 1, at::native::ReduceOp<float, at::native::MeanOps<float, float>>>()",
@@ -44,6 +49,8 @@ COMPUTES = [
     "triton_poi_fused_add_all_reduce_4",
     "_layer_norm_fwd_1pass_kernel",
     "void flash::flash_fwd_splitkv_combine_kernel<>()",
+    "void c10d::checkForNaN<float>(float*, unsigned long)",
+    "void c10d::cuda::detail::async_input_mm_out<cutlass::gemm::GemmShape<1>>()",
 ]
 
 

@@ -334,11 +334,13 @@ class FormatMarks(Struct, frozen=True):
 
 NO_MARKS: Final = FormatMarks()
 
-#: Libraries; then kernels of PyTorch's symmetric memory and of the all-reduces of vLLM, SGLang, AITER, FlashInfer,
-#: TensorRT-LLM and Transformer Engine. Kernels that also normalise or add what they exchange are among them.
+#: Libraries, with the kernels that NVSHMEM puts on a stream; then kernels of PyTorch's symmetric memory, its barriers
+#: and signals among them, and of the all-reduces of vLLM, SGLang, AITER, FlashInfer, TensorRT-LLM and Transformer
+#: Engine. Kernels that also normalise or add what they exchange are among them.
 COMMUNICATION: Final = (
     r"(?i:nccl|rccl|hccl|xccl|nvshmem|oneccl|oneapi::ccl::|deep_?ep|::(?:inter|intra)node::(?:\w*notify\w*|dispatch|combine)"
-    r"|msccl"
+    r"|msccl|rocshmem|(?:barrier|sync|rdxn|alltoall|broadcast|collect|reducescatter)\w*_on_stream_kernel"
+    r"|c10d::(?:symmetric_memory|intra_node_comm)::"
     r"|multimem_(?:one_shot_|two_shot_)?(?:all_?reduce|all_?gather|reduce_?scatter)"
     r"|cross_device_reduce_|(?:one|two)_?shot_?all_?reduce|all_?reduce_(?:prototype_)?(?:one|two)_?shot"
     r"|all_?reduce_fusion_kernel|quickreduce::|userbuffers_|lamport_?all_?reduce|all_?reduce_?lamport)"
