@@ -400,6 +400,12 @@ def in_steps(lengths: Sequence[float], name: str = "ProfilerStep#{}") -> Events:
     return events
 
 
+def test_overhead_of_the_profiler_is_no_work(tmp_path: Path) -> None:
+    overhead = [event("Activity Buffer Request", at, 80, cat="overhead") for at in (1005, 1205, 1405)]
+    found, _ = summary_of(tmp_path, [*in_steps((100, 100, 100)), *overhead])
+    assert found["operation"]["text"].startswith("conv takes 10.0 % of the time of steps: 30 µs")
+
+
 def test_a_slow_step_and_what_made_it_slow(tmp_path: Path) -> None:
     found, unanswered = summary_of(tmp_path, in_steps((100, 100, 125, 100, 100)))
     slow = found["slow_step"]

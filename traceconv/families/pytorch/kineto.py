@@ -272,7 +272,7 @@ class PytorchKineto(Importer):
         libraries=r"libtorch|torch_cpu|torch_cuda|libc10|/torch/lib/",
         shapes=("Input Dims", "Input dims"),
         steps=r"ProfilerStep#\d+",
-        asides=("Trace", "gpu_user_annotation"),
+        asides=("Trace", "gpu_user_annotation", "overhead"),
         memory=r"Total (?:Allocated|Reserved) \(.*\)",
         counts=CountMarks(
             ("cuda_profiler_range",),
