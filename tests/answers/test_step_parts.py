@@ -533,6 +533,6 @@ def test_steps_that_overlap_are_those_of_their_thread(tmp_path: Any) -> None:
         ("ProfilerStep#3", "aten::mm", 50),
         ("ProfilerStep#3", NOT_RECORDED, 0),
     ]
-    values = run_values(table, ("name",), keep_first=True)["operations"]
+    values = run_values(table, ("name",))["operations"]
     assert dict(zip(values.keys, values.sums, strict=True)) == {("aten::mm",): 350, (NOT_RECORDED,): 200}
     assert dict(zip(values.keys, values.calls, strict=True))["aten::mm",] == 5

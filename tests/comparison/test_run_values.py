@@ -18,8 +18,8 @@ from traceconv.answers.device_work import work
 from traceconv.answers.slice_tables import SliceTable
 from traceconv.answers.steps import NOT_RECORDED, step_rows
 from traceconv.api import merge, on_one_clock
-from traceconv.comparison.comparison import Run, compare
-from traceconv.comparison.run_values import Values, run_values
+from traceconv.comparison.comparison import Comparison, Run, compare
+from traceconv.comparison.run_values import Part, Values, part_of, run_values
 from traceconv.comparison.runs import Selection
 from traceconv.errors import UsageError
 from traceconv.recordings import Settings, opened
@@ -45,7 +45,7 @@ def _readable() -> list[Path]:
 def test_the_times_of_all_keys_add_up(path: Path) -> None:
     table = _table(path)
     for by in (("name",), ("name", "shape")):
-        for measure, values in run_values(table, by, keep_first=True).items():
+        for measure, values in run_values(table, by).items():
             assert sum(values.sums) == values.total, measure
             assert len(set(values.keys)) == len(values.keys)
             assert {len(key) for key in values.keys} == {len(by)}
@@ -55,7 +55,7 @@ def test_the_times_of_all_keys_add_up(path: Path) -> None:
 @pytest.mark.parametrize("path", _readable()[::2], ids=lambda path: path.parent.name)
 def test_the_parts_of_steps_add_up_to_their_durations(path: Path) -> None:
     """Of several devices, each has all of each step."""
-    values = run_values(_table(path), ("name",), keep_first=True)
+    values = run_values(_table(path), ("name",))
     if "parts" in values and not values["parts"].steps % values["steps"].steps:
         devices = values["parts"].steps // values["steps"].steps
         assert values["parts"].total == devices * values["steps"].total
@@ -66,7 +66,7 @@ def test_steps_are_those_of_the_recording(path: Path) -> None:
     table = _table(path)
     slices, rows = table.trace.slices, step_rows(table)
     rows = rows[table.timed[rows] & table.drawn_in_time[slices.track[rows]]]
-    values = run_values(table, ("name",), keep_first=True)
+    values = run_values(table, ("name",))
     assert ("steps" in values) == bool(len(rows))
     if len(rows) and values["steps"].steps == len(rows):
         assert values["steps"].total == int(np.sum(slices.dur[rows]))
@@ -112,7 +112,7 @@ def test_sums_and_medians_of_steps(
 ) -> None:
     events, times = _recorded(steps)
     table = kineto(tmp_path_factory.mktemp("steps") / "k.json", events)
-    values = run_values(table, ("name",), keep_first=keep_first)["operations"]
+    values = run_values(table, ("name",), part_of(table, Part.STEPS if keep_first else Part.LATER))["operations"]
     kept = times if keep_first or len(times) == 1 else times[1:]
     assert values.steps == len(kept)
     names = {name for step in kept for name, time in step.items() if time}
@@ -126,7 +126,7 @@ def test_sums_and_medians_of_steps(
 
 
 def _values(tmp_path: Path, *events: dict[str, Any]) -> dict[str, Values]:
-    return run_values(kineto(tmp_path / "k.json", [*events]), ("name",), keep_first=True)
+    return run_values(kineto(tmp_path / "k.json", [*events]), ("name",))
 
 
 def test_device_work_belongs_to_the_step_that_launched_it(tmp_path: Path) -> None:
@@ -191,6 +191,37 @@ def test_a_run_without_steps_is_compared_with_the_whole_of_others(tmp_path: Path
     assert str(whole["text"]).startswith("Whole runs are compared: 1 of 2 runs have no steps, such as b.json.")
 
 
+def _found(comparison: Comparison, finding: str) -> list[Any]:
+    return [row["numbers"] for row in comparison.sections[0].records() if row["id"] == finding]
+
+
+@pytest.mark.parametrize("several", [0, 1])
+def test_first_steps_are_compared_with_first_steps(tmp_path: Path, several: int) -> None:
+    """The step that warms up takes longer; a run has no other one."""
+    marks = [mark | {"dur": 150 if not at else 100} for at, mark in enumerate(_marks(200))]
+    runs = [_run(tmp_path / "a.json", marks[:1]), _run(tmp_path / "b.json", marks)]
+    comparison = compare([runs[several]], [runs[1 - several]])
+    assert comparison.tables[0].total.values == ((150_000,), (150_000,))
+    assert _found(comparison, "first_steps") == [{"without": 1, "runs": 2}]
+    assert not _found(comparison, "step_counts")
+    fewer = _run(tmp_path / "a.json", marks[:4])
+    assert _found(compare([fewer], [runs[1]]), "step_counts") == [{"before": 3, "after": 5}]
+
+
+@pytest.mark.parametrize("is_one", [False, True])
+def test_all_runs_have_operations_of_the_same_threads(tmp_path: Path, is_one: bool) -> None:
+    """On the thread of the steps nothing runs in one or in both runs; another one runs something in both."""
+    marks = _marks(100)
+    other, own = ([event(name, mark["ts"], 50, tid=tid) for mark in marks] for name, tid in (("b", 2), ("a", 1)))
+    before = _run(tmp_path / "a.json", [*marks, *other])
+    after = _run(tmp_path / "b.json", [*marks, *other, *([] if is_one else own)])
+    names = {
+        table.measure: [row.key[0] for row in table.rows] for table in compare([before], [after]).tables if table.rows
+    }
+    of_threads = {"parts": ["host", "not recorded"], "operations": ["(nothing recorded)", "a"]}
+    assert names == of_threads | ({"operations": ["b"]} if is_one else {})
+
+
 def test_a_stated_name_of_steps_that_matches_nothing_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"a\.json: --step-name Step: no slice has a whole name that matches"):
         _run(tmp_path / "a.json", _marks(100), step_name="Step")
@@ -215,7 +246,7 @@ def test_the_first_step_of_each_thread_is_left_out_unless_it_is_alone(
 def test_names_that_become_the_same_have_a_median_together(tmp_path: Path, name: str) -> None:
     calls = [event(name.format(at % 2), 1000 + 100 * at, 10 + at, cat="user_annotation") for at in range(5)]
     table = kineto(tmp_path / "k.json", [*_marks(100, count=5), *calls])
-    values = run_values(table, ("name",), keep_first=True, renamed={"v0": "v", "v1": "v"})["operations"]
+    values = run_values(table, ("name",), renamed={"v0": "v", "v1": "v"})["operations"]
     at = values.keys.index(("v" if name == "v{}" else "<function f at 0x...>",))
     assert (values.medians[at], values.sums[at], values.calls[at]) == (12_000, 60_000, 5)
 
@@ -237,7 +268,7 @@ def test_work_of_a_merged_job_belongs_to_the_step_of_its_process(tmp_path: Path)
     merged = tmp_path / "job.pftrace"
     merge([*map(str, paths)], merged)
     alone, together = (
-        run_values(SliceTable(on_one_clock([*map(str, of_run)])[0]), ("name",), keep_first=True)["kernels"]
+        run_values(SliceTable(on_one_clock([*map(str, of_run)])[0]), ("name",))["kernels"]
         for of_run in (paths, [merged])
     )
     assert (alone.sums, alone.medians, round(alone.spread, 2)) == ([360_000], [30_000], 0.49)

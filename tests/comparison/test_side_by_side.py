@@ -14,6 +14,7 @@ from tests.comparison.test_diff_command import CUDA, ORT
 from tests.comparison.test_run_values import RECORDINGS
 from traceconv.answers.slice_tables import SliceTable
 from traceconv.api import on_one_clock
+from traceconv.comparison.run_values import Part
 from traceconv.comparison.runs import Recorded
 from traceconv.comparison.side_by_side import side_by_side
 from traceconv.model.args import ABSENT, arg_values
@@ -42,7 +43,7 @@ def _rows(trace: Trace, name: str) -> np.ndarray:
 
 def test_steps_begin_together_and_their_differences_are_drawn(tmp_path: Path) -> None:
     before, after = _recorded(tmp_path / "a.json", BEFORE), _recorded(tmp_path / "b.json", AFTER)
-    trace = side_by_side(before, after, keep_first=False)
+    trace = side_by_side(before, after, part=Part.LATER)
     steps = _rows(trace, "ProfilerStep#")
     names = [trace.strings[trace.slices.name[row]] for row in steps]
     starts = [int(ts) // 1000 for ts in trace.slices.ts[steps]]
@@ -85,7 +86,7 @@ def test_runs_without_steps_differ_as_in_the_table_and_reports_count_operations_
 
 def test_slices_that_reach_into_the_next_step_state_the_gap(tmp_path: Path) -> None:
     before, after = _recorded(tmp_path / "a.json", BEFORE), _recorded(tmp_path / "b.json", AFTER)
-    trace = side_by_side(before, after, keep_first=False)
+    trace = side_by_side(before, after, part=Part.LATER)
     (around, _) = _rows(trace, "all")
     assert trace.slices.dur[around] == (sum(BEFORE) + 10 + 5) * 1000
     assert trace.args.get(int(trace.slices.args_at[around]), int(trace.slices.args_len[around])) == b'{"gap_ns":5000}'
@@ -97,7 +98,7 @@ def test_nothing_is_lost_but_where_it_was(path: Path) -> None:
     if not (path.parent / "expect.txt").exists():
         pytest.skip("it cannot be read")
     sides = [Recorded(str(each), SliceTable(on_one_clock([str(each)])[0]), 1) for each in (path, CUDA)]
-    trace = side_by_side(*sides, keep_first=False)
+    trace = side_by_side(*sides, part=Part.LATER)
     for number, side in enumerate(sides):
         of_side = trace.tracks.column("source") == number
         for name in TIMED:

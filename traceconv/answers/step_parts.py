@@ -82,7 +82,7 @@ class _OfDevice(Struct, frozen=True):
     idle: Intervals
 
 
-def step_parts(table: SliceTable) -> Section:
+def step_parts(table: SliceTable, *, on_threads: bool = False) -> Section:
     """Return a row for each step and device: how long it computed, communicated, copied, and was idle, by cause.
 
     Steps of inputs without work of a device are parted by what their thread ran: operations, or else communication of
@@ -91,6 +91,7 @@ def step_parts(table: SliceTable) -> Section:
 
     Args:
         table: the slices.
+        on_threads: whether it is what their thread ran, although nothing lies inside any of them.
     """
     section = Section("step_parts", _PARTS)
     steps = timed_steps(table)
@@ -115,7 +116,7 @@ def step_parts(table: SliceTable) -> Section:
             cells: tuple[Cell, ...] = (*lengths[:3], idle, *lengths[3:], *longest, None, None, None)
             section.rows.append((name, parts.title, start - table.start, end - start, *cells, track, source))
         if source not in of_input:
-            hosts = _host_parts(table, steps) if hosts is None else hosts
+            hosts = _host_parts(table, steps, on_threads) if hosts is None else hosts
             communication, *on_host = hosts[number].tolist()
             exposed = communication if stated.sources[inputs[number]].marks.exchanges else None
             cells = (None, exposed, *(None,) * 9, *on_host)
@@ -251,7 +252,7 @@ def _within(times: Intervals, start: int, end: int) -> int:
     return whole - max(start - int(starts[0]), 0) - max(int(ends[-1]) - end, 0)
 
 
-def _host_parts(table: SliceTable, steps: Rows) -> I64:
+def _host_parts(table: SliceTable, steps: Rows, on_threads: bool) -> I64:
     """Return how long each step communicated, ran operations, waited, and recorded nothing, ns: four columns."""
     slices = table.trace.slices
     parts = np.zeros((len(steps), 4), np.int64)
@@ -264,7 +265,7 @@ def _host_parts(table: SliceTable, steps: Rows) -> I64:
         if process not in exchanging:
             rows = exchanges(table)
             exchanging[process] = table.busy(rows[table.processes[slices.track[rows]] == process])
-        if int(table.row_of_track[track]) in holding:
+        if on_threads or int(table.row_of_track[track]) in holding:
             times = _told_apart(table, *ran_in(table, steps[[number]])[1:], _cut(exchanging[process], start, end))
         else:
             if process not in ran:

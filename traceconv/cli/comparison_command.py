@@ -302,7 +302,7 @@ def diff_command(
     print_sections(comparison.sections, tables, verbosity, lambda tables: f"{', '.join(tables)}: --top 20")
     if is_drawn:
         drawn = kept or [recorded(usual_run(side).name) for side in (before, after)]
-        api.write(side_by_side(*drawn, keep_first=selection.keep_first), api.Output(shown.path, force=shown.force))
+        api.write(side_by_side(*drawn, part=comparison.part), api.Output(shown.path, force=shown.force))
         if not verbosity.quiet:
             say(f"wrote {shown.path}: {' and '.join(one_line(run.name) for run in drawn)} on one axis")
     slower = [] if gate.above is None else comparison.slower(gate.above, rows=gate.on_rows)

@@ -20,7 +20,7 @@ from traceconv.answers.section import Cell, Column, Finding, Section, Unit, show
 from traceconv.answers.summary import SUMMARY
 from traceconv.comparison.environment import differences
 from traceconv.comparison.rank_tests import LEVEL, Shift, adjusted, found_change, runs_to_find, shift, u_test
-from traceconv.comparison.run_values import MEASURES, Key, Values
+from traceconv.comparison.run_values import MEASURES, OF_PROCESSES, Key, Part, Values
 from traceconv.io.shown import Counted, one_line, quantity
 from traceconv.model.numbers import format_short
 
@@ -70,7 +70,8 @@ class Run:
         resolution_ns: the largest step of its clocks, ns.
         environment: how it was recorded: the properties of its host, devices, tools, by name.
         span_ns: when it began and ended, ns since 1970; None if not known.
-        whole: returns its values by measure if the whole run counts as one step.
+        part: what of it the values are of.
+        again: returns the values of a coarser part.
         notes: what of the options does not apply to it, and what was lost in reading.
         content: marks of its files, by which copies are known; () if it has no such mark.
     """
@@ -80,7 +81,8 @@ class Run:
     resolution_ns: int = 1
     environment: Mapping[str, str] = field(default_factory=dict)
     span_ns: tuple[int, int] | None = None
-    whole: Callable[[], Mapping[str, Values]] = dict
+    part: Part = Part.LATER
+    again: Callable[[Part], Mapping[str, Values]] = lambda _: {}
     notes: tuple[str, ...] = ()
     content: tuple[str, ...] = ()
 
@@ -350,10 +352,17 @@ _RUNS = (
 
 @dataclass(frozen=True)
 class Comparison:
-    """The tables of a comparison with their verdicts, and the sections of its report, the summary first."""
+    """The tables of a comparison with their verdicts, and the sections of its report, the summary first.
+
+    Attributes:
+        tables: the tables.
+        sections: the sections.
+        part: what of all runs is compared.
+    """
 
     tables: list[Table]
     sections: list[Section]
+    part: Part
 
     def slower(self, share: float, *, rows: bool) -> list[str]:
         """Return what became slower by more than a share: the total, or, if `rows`, the names of all such rows."""
@@ -387,19 +396,15 @@ def compare(
     *,
     min_change: float = MIN_CHANGE,
 ) -> Comparison:
-    """Compare runs: a table for each measure that all of them have; whole runs, if some have no steps.
+    """Compare runs: a table for each measure that all of them have.
 
     Args:
         before, after: at least one run each, with values by the same keys.
         by: the names of the keys.
         min_change: the smallest relative change that counts.
     """
-    runs = [*before, *after]
-    without = [run.name for run in runs if "steps" not in run.values]
-    is_mixed = 0 < len(without) < len(runs)
-    if is_mixed:
-        before, after = ([replace(run, values=run.whole()) for run in side] for side in (before, after))
-        runs = [*before, *after]
+    runs, told = in_common([*before, *after], f"{_PREFIX}runs")
+    before, after = runs[: len(before)], runs[len(before) :]
     tables = [
         table_of(measure, ([run.values[measure] for run in before], [run.values[measure] for run in after]))
         for measure in MEASURES
@@ -412,16 +417,17 @@ def compare(
     sections = [_section(table, by) for table in tables]
     unlike = differences([run.environment for run in before], [run.environment for run in after])
     findings = [
-        *([without_steps(without, len(runs), f"{_PREFIX}runs")] if is_mixed else []),
+        *told,
         *_environment(unlike),
         *_in_turns(before, after),
+        *_step_counts(before, after),
         *_copies(before, after),
         _power(tables, len(before), len(after), min_change),
     ]
     about_runs = [*([unlike] if unlike.rows else []), _runs(tables, before, after)]
     summary = _summary(tables, sections, findings)
     summary.notes += dict.fromkeys(note for run in runs for note in run.notes)
-    return Comparison(tables, [summary, *sections, *about_runs])
+    return Comparison(tables, [summary, *sections, *about_runs], runs[0].part)
 
 
 def _runs(tables: Sequence[Table], before: Sequence[Run], after: Sequence[Run]) -> Section:
@@ -533,19 +539,46 @@ def _contributions(section: Section) -> Finding:
     return Finding("contributions", text, section.name, {"change_ns": whole, **names, **amounts})
 
 
-def without_steps(names: Sequence[str], runs: int, section: str) -> Finding:
-    """Tell that whole runs are compared, since some have no steps.
+def in_common(runs: Sequence[Run], section: str) -> tuple[list[Run], list[Finding]]:
+    """Return runs with values of one part of all: the coarsest one; and what is to be told of that.
+
+    Values are of whole processes if the threads of the steps run nothing in any run.
 
     Args:
-        names: the names of these.
-        runs: the number of all runs.
-        section: the table that lists the runs.
+        runs: the runs, at least one.
+        section: the table that lists them.
     """
-    text = (
-        f"Whole runs are compared: {len(names)} of {quantity(runs, RUNS)} have no steps, such as {one_line(names[0])}. "
-        "If slices of them are steps, name those of all runs: --step-name REGEX."
-    )
-    return Finding("whole_runs", text, section, {"without": len(names), "runs": runs})
+    part = max((run.part for run in runs), key=[*Part].index)
+    coarse = [run.name for run in runs if run.part is part]
+    runs = [run if run.part is part else replace(run, part=part, values=run.again(part)) for run in runs]
+    elsewhere = [run.values.get(OF_PROCESSES["operations"]) for run in runs]
+    if all(elsewhere) and any(values.keys for values in elsewhere if values):
+        runs = [replace(run, values=_of_processes(run.values)) for run in runs]
+    told = {"without": len(coarse), "runs": len(runs)}
+    such = f"{len(coarse)} of {quantity(len(runs), RUNS)} have no {{}}, such as {one_line(coarse[0])}."
+    if part is Part.FIRST:
+        text = f"First steps are compared, though they warm up: {such.format('others')} Record more steps."
+        return runs, [Finding("first_steps", text, section, told)]
+    if part is Part.WHOLE and len(coarse) < len(runs):
+        named = "If slices of them are steps, name those of all runs: --step-name REGEX."
+        return runs, [Finding("whole_runs", f"Whole runs are compared: {such.format('steps')} {named}", section, told)]
+    return runs, []
+
+
+def _of_processes(values: Mapping[str, Values]) -> dict[str, Values]:
+    return {name: values.get(OF_PROCESSES.get(name, name), of_thread) for name, of_thread in values.items()}
+
+
+def _step_counts(before: Sequence[Run], after: Sequence[Run]) -> Iterator[Finding]:
+    """Tell that runs of one side have more steps than those of the other, if they do."""
+    counts = [[run.values["steps"].steps for run in side if "steps" in run.values] for side in (before, after)]
+    middle = [_middle(of_side) for of_side in counts]
+    if middle[0] != middle[1]:
+        text = (
+            f"A run has {middle[0]:g} steps before and {middle[1]:g} after the change (median of the runs): "
+            "what changes in the course of a run counts as a change."
+        )
+        yield Finding("step_counts", text, f"{_PREFIX}runs", {"before": middle[0], "after": middle[1]})
 
 
 def _environment(unlike: Section) -> Iterator[Finding]:

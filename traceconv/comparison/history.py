@@ -13,7 +13,7 @@ import msgspec
 from traceconv.answers.section import Column, Finding, Section, Unit, shown_cell
 from traceconv.answers.summary import SUMMARY
 from traceconv.comparison.change_points import Division, can_show, change_points
-from traceconv.comparison.comparison import LEAST_OF_STEP, LEAST_TICKS, RUNS, TOTAL, Run, signed, without_steps
+from traceconv.comparison.comparison import LEAST_OF_STEP, LEAST_TICKS, RUNS, TOTAL, Run, in_common, signed
 from traceconv.comparison.environment import changes
 from traceconv.comparison.rank_tests import found_change
 from traceconv.comparison.run_values import Key, Values
@@ -82,9 +82,9 @@ def history(runs: Sequence[Run], by: Sequence[str], *, min_change: float) -> lis
         by: the names of the keys.
         min_change: the smallest relative change that counts.
     """
-    without = [run.name for run in runs if "steps" not in run.values]
-    measure = "operations" if without else "steps"
-    of_runs = [run.whole() if without else run.values for run in runs]
+    runs, told = in_common(runs, "history_runs")
+    of_runs = [run.values for run in runs]
+    measure = "steps" if all("steps" in values for values in of_runs) else "operations"
     totals = [values[measure].median if measure in values else 0 for values in of_runs]
     medians = [
         dict(zip(v["operations"].keys, v["operations"].medians, strict=True)) for v in of_runs if "operations" in v
@@ -109,9 +109,8 @@ def history(runs: Sequence[Run], by: Sequence[str], *, min_change: float) -> lis
             f"{quantity(left_out, _OPERATIONS)} took at most {format_short(least)} in half of the steps: left out"
         )
     unlike = changes(names, [run.environment for run in runs])
-    findings = [without_steps(without, len(runs), tables[2].name)] if 0 < len(without) < len(runs) else []
-    findings += _findings(found, names, "a step" if measure == "steps" else "all operations", min_change)
-    findings += _environment(unlike)
+    what = "a step" if measure == "steps" else "all operations"
+    findings = [*told, *_findings(found, names, what, min_change), *_environment(unlike)]
     return [_summary(findings), *tables, *([unlike] if unlike.rows else [])]
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import enum
 import re
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from types import MappingProxyType
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -24,6 +26,8 @@ from traceconv.model.track_table import NO_TRACK
 
 #: The measures of a run, in the order of the tables.
 MEASURES = ("steps", "parts", "operations", "device", "kernels")
+#: The measures of all threads, which count if the threads of the steps run nothing in them, in all runs.
+OF_PROCESSES = {"parts": "parts of processes", "operations": "operations of processes"}
 #: The most slices around a slice that its path names.
 _DEEPEST = 64
 #: The standard deviation of normal noise in median distances from the median.
@@ -36,6 +40,15 @@ _ADDRESS = re.compile(r"\bat 0x[0-9a-fA-F]+")
 AS_THEY_ARE: Mapping[str, str] = MappingProxyType({})
 Key = tuple[str, ...]
 _Path = tuple[Key, ...]
+
+
+class Part(enum.Enum):
+    """What of a run is compared: all steps, those after the first of each thread, the first ones, or the whole run."""
+
+    STEPS = enum.auto()
+    LATER = enum.auto()
+    FIRST = enum.auto()
+    WHOLE = enum.auto()
 
 
 @dataclass(frozen=True)
@@ -83,41 +96,42 @@ class _Shares:
 def run_values(
     table: SliceTable,
     by: Sequence[str],
-    *,
-    keep_first: bool,
-    whole: bool = False,
+    part: Part = Part.STEPS,
     renamed: Mapping[str, str] = AS_THEY_ARE,
 ) -> dict[str, Values]:
     """Return the values of each measure of a run that has some.
 
     - `steps`: the durations of the steps.
     - `parts`: the columns of the table `step_parts`; of several devices, each device of each step is a step.
-    - `operations`: self times on the threads of the steps, which add up to the steps; where these threads run nothing
-      in the steps, or there are no steps, those of all threads of the processes.
+    - `operations`: self times on the threads of the steps, which add up to the steps; without steps, of all threads.
+    - OF_PROCESSES: of all threads of the processes, where the threads of the steps run nothing in the steps.
     - `device`: the work of devices by the operator that launched it, and `kernels`: by name. It belongs to the step
       of its process in which it was launched, or else of its input in which it began.
 
     Args:
         table: the slices.
         by: the keys of operations, as for `operations`.
-        keep_first: whether the first step of each thread counts.
-        whole: whether the whole run counts as one step, although it has steps.
+        part: what of the run counts; without such steps the whole of it counts as one step.
         renamed: other names for first texts of keys.
 
     Raises:
         UsageError: a key is not known.
     """
-    steps = np.empty(0, np.intp) if whole else compared_steps(table, keep_first=keep_first)
+    steps = compared_steps(table, part)
     values = {}
     if len(steps):
         durations = table.trace.slices.dur[steps]
         one_key = np.zeros(len(steps), np.int64)
         values["steps"] = _values(_Shares(np.arange(len(steps)), one_key, durations, [("",) * len(by)]), len(steps))
-        values.update(_parts(table, steps, len(by)))
     of_keys = _Codes(table, by, renamed)
-    values["operations"] = _operations(table, steps, of_keys)
+    values.update(_operations(table, steps, of_keys))
+    falls_back = OF_PROCESSES["operations"] in values
+    if len(steps):
+        values.update(_parts(table, steps, len(by), "parts", on_threads=falls_back))
+    if falls_back:
+        values.update(_parts(table, steps, len(by), OF_PROCESSES["parts"], on_threads=False))
     values.update(_device(table, steps, of_keys))
-    return {name: values[name] for name in MEASURES if name in values and values[name].keys}
+    return {name: values[name] for name in (*MEASURES, *OF_PROCESSES.values()) if name in values}
 
 
 class _Codes:
@@ -148,11 +162,19 @@ def _renamed(key: Key, renamed: Mapping[str, str]) -> Key:
     return (renamed.get(key[0], renamed.get(first, first)), *others)
 
 
-def compared_steps(table: SliceTable, *, keep_first: bool) -> Rows:
-    """Return the outermost steps with a duration in the window, by thread and time.
+def part_of(table: SliceTable, wanted: Part) -> Part:
+    """Return the part of a run that is wanted, or the next coarser one that it has."""
+    coarser: list[Part] = [*Part]
+    for part in coarser[coarser.index(wanted) :]:
+        if len(compared_steps(table, part)):
+            return part
+    return Part.WHOLE
 
-    The first step of each thread is left out, unless it is the only one of its thread in the window.
-    """
+
+def compared_steps(table: SliceTable, part: Part) -> Rows:
+    """Return the outermost steps of a part of a run with a duration in the window, by thread and time."""
+    if part is Part.WHOLE:
+        return np.empty(0, np.intp)
     slices = table.trace.slices
     rows = timed_steps(table)
     among = np.zeros(len(slices.ts), bool)
@@ -161,10 +183,9 @@ def compared_steps(table: SliceTable, *, keep_first: bool) -> Rows:
     thread = table.row_of_track[slices.track[rows]]
     order = np.argsort(thread, kind="stable")
     rows, thread = rows[order], thread[order]
-    is_first, is_in_window = np.diff(thread, prepend=NO_TRACK) != 0, table.in_window(slices.ts[rows])
-    rows, thread, is_first = rows[is_in_window], thread[is_in_window], is_first[is_in_window]
-    is_last = np.append(np.diff(thread) != 0, True)[: len(rows)]
-    kept: Rows = rows if keep_first else rows[~is_first | is_last]
+    is_first = np.diff(thread, prepend=NO_TRACK) != 0
+    chosen = is_first if part is Part.FIRST else ~is_first | (part is Part.STEPS)
+    kept: Rows = rows[chosen & table.in_window(slices.ts[rows])]
     return kept
 
 
@@ -221,9 +242,9 @@ def _medians(key: I64, ns: I64, count: int, steps: int) -> I64:
 # -- Parts of steps --------------------------------------------------------------------------------------------------
 
 
-def _parts(table: SliceTable, steps: Rows, width: int) -> dict[str, Values]:
+def _parts(table: SliceTable, steps: Rows, width: int, measure: str, *, on_threads: bool) -> dict[str, Values]:
     """Return the parts of the steps, as the table `step_parts` has them, whatever a condition leaves of the slices."""
-    section = step_parts(table.choosing(None))
+    section = step_parts(table.choosing(None), on_threads=on_threads)
     starts = (table.trace.slices.ts[steps] - table.start).tolist()
     wanted = set(
         zip(starts, map(table.title, table.row_of_track[table.trace.slices.track[steps]].tolist()), strict=True)
@@ -236,32 +257,50 @@ def _parts(table: SliceTable, steps: Rows, width: int) -> dict[str, Values]:
     ns = np.array([[row[at] or 0 for at in parts] for row in rows], np.int64)
     texts = [(section.columns[at].title, *("",) * (width - 1)) for at in parts]
     step, key = np.divmod(np.arange(ns.size), len(parts))
-    return {"parts": _values(_Shares(step, key, ns.reshape(-1), texts), len(rows))}
+    return {measure: _values(_Shares(step, key, ns.reshape(-1), texts), len(rows))}
 
 
 # -- Operations on the host ------------------------------------------------------------------------------------------
 
 
-def _operations(table: SliceTable, steps: Rows, keys: _Codes) -> Values:
+def _operations(table: SliceTable, steps: Rows, keys: _Codes) -> dict[str, Values]:
     """Return the self time by the keys, inside the steps, or of the whole run."""
-    rows, step, self_ns, begun = _inside(table, steps)
-    nothing = runs_nothing(table, rows)
-    if len(steps) and np.all(nothing):
-        elsewhere = _around(table, steps)
-        if len(elsewhere[0]):
-            rows, step, self_ns = elsewhere
-            nothing, begun = np.zeros(len(rows), bool), np.ones(len(rows), bool)
-    elif not len(steps):
+    if not len(steps):
         rows = _operations_in_window(table)
-        step, self_ns, nothing = np.zeros(len(rows), np.intp), table.nesting.self_ns[rows], np.zeros(len(rows), bool)
-        begun = ~nothing
+        found = _spent(table, keys, 0, rows, np.zeros(len(rows), np.intp), table.nesting.self_ns[rows])
+        return {"operations": found} if found.keys else {}
+    rows, step, self_ns, begun = _inside(table, steps)
+    values = {"operations": _spent(table, keys, len(steps), rows, step, self_ns, begun)}
+    if np.all(runs_nothing(table, rows)):
+        values[OF_PROCESSES["operations"]] = _spent(table, keys, len(steps), *_around(table, steps))
+    return values
+
+
+def _spent(
+    table: SliceTable,
+    keys: _Codes,
+    steps: int,
+    rows: Rows,
+    step: npt.NDArray[np.intp],
+    self_ns: I64,
+    begun: npt.NDArray[np.bool_] | Literal[True] = True,
+) -> Values:
+    """Return the values of some slices by the keys.
+
+    Args:
+        table: the slices.
+        keys: those of all slices.
+        steps: the number of steps.
+        rows, step, self_ns: the slices, the step of each, and its time, ns.
+        begun: whether each began in it.
+    """
+    nothing = runs_nothing(table, rows)
     code = np.where(nothing, NONE, np.where(_is_chosen(table)[rows], keys.codes[rows], _NOT_CHOSEN))
     distinct, key = np.unique(code, return_inverse=True)
     texts = [keys.text(each, NOT_RECORDED) for each in distinct.tolist()]
     shares = _Shares(step, key.reshape(-1).astype(np.int64), self_ns, texts)
     calls = (np.ones(len(rows), np.int64) if table.calls is None else table.calls[rows]) * (begun & ~nothing)
-    paths = _paths(table, shares, rows, keys)
-    return _values(shares, max(len(steps), 1), calls, paths)
+    return _values(shares, max(steps, 1), calls, _paths(table, shares, rows, keys))
 
 
 def _is_chosen(table: SliceTable) -> npt.NDArray[np.bool_]:
@@ -379,6 +418,8 @@ def _device(table: SliceTable, steps: Rows, keys: _Codes) -> dict[str, Values]:
         return {}
     step = _step_of_work(table, steps) if len(steps) else np.where(table.in_window(slices.ts[found.rows]), 0, NONE)
     some = step != NONE
+    if not np.any(some):
+        return {}
     rows, step, operator = found.rows[some], step[some], operators(table)[some]
     is_chosen = np.append(_is_chosen(table), table.chosen is None)[operator]
     code = np.where(is_chosen, np.where(operator == NONE, NONE, keys.codes[operator]), _NOT_CHOSEN)

@@ -17,7 +17,7 @@ from traceconv.answers.slice_tables import SliceTable
 from traceconv.answers.steps import NOT_RECORDED, no_steps, step_pattern, step_rows
 from traceconv.comparison.comparison import Run
 from traceconv.comparison.environment import environment
-from traceconv.comparison.run_values import AS_THEY_ARE, OTHERS, Values, run_values
+from traceconv.comparison.run_values import AS_THEY_ARE, OTHERS, Part, Values, part_of, run_values
 from traceconv.errors import InputError, UsageError
 from traceconv.io.folders import natural
 from traceconv.io.shown import one_line
@@ -72,7 +72,8 @@ class Selection:
             check_key(key)
         check_between(between)
         step_pattern(step_name)
-        self.by, self.between, self.step_name, self.keep_first = by, between, step_name, keep_first
+        self.by, self.between, self.step_name = by, between, step_name
+        self.wanted = Part.STEPS if keep_first else Part.LATER
         self.condition = parse(where) if where else None
 
     def slices(self, name: str, recordings: Opened) -> Recorded:
@@ -106,16 +107,16 @@ class Selection:
         Args:
             recorded: its slices.
             renamed: other names for first texts of keys; a note says which of these nothing has then.
-            again: reads a run of this name again, if the whole of it is needed; None to keep its slices for that.
+            again: reads a run of this name again, if another part of it is compared; None to keep its slices for that.
         """
         name, table, resolution, is_several = recorded
-        values_of = partial(run_values, by=self.by, keep_first=self.keep_first, renamed=renamed)
-        values = values_of(table)
         read = again or (lambda _: recorded)
 
-        def whole() -> Mapping[str, Values]:
-            return values_of(read(name).table, whole=True) if "steps" in values else values
+        def values_of(part: Part) -> Mapping[str, Values]:
+            return run_values(read(name).table, self.by, part, renamed)
 
+        part = part_of(table, self.wanted)
+        values = run_values(table, self.by, part, renamed)
         absent = absent_args(table, self.condition) if self.condition else ()
         if not values:
             window = " in the window" if self.between else ""
@@ -132,7 +133,7 @@ class Selection:
         content = tuple(source.fingerprint for source in table.trace.sources)
         content = content if all(content) else ()
         wall = _wall_clock(table.trace)
-        return Run(name, values, resolution, environment(table.trace), wall, whole, notes, content)
+        return Run(name, values, resolution, environment(table.trace), wall, part, values_of, notes, content)
 
 
 def _are_runs(trace: Trace, receipt: Sequence[ReceiptLine]) -> bool:

@@ -10,7 +10,7 @@ import numpy as np
 
 from traceconv.answers.slice_tables import Rows, SliceTable
 from traceconv.answers.step_parts import DISJOINT, step_parts
-from traceconv.comparison.run_values import compared_steps, run_values
+from traceconv.comparison.run_values import Part, compared_steps, run_values
 from traceconv.comparison.runs import Recorded
 from traceconv.io.shown import one_line, quantity
 from traceconv.model.args import with_more_args
@@ -53,16 +53,16 @@ class _Drawn:
         return starts if len(starts) else np.array([self.table.start], np.int64)
 
 
-def _drawn(recorded: Recorded, keep_first: bool) -> _Drawn:
+def _drawn(recorded: Recorded, part: Part) -> _Drawn:
     table = recorded.table
-    steps = compared_steps(table, keep_first=keep_first)
+    steps = compared_steps(table, part)
     track = table.row_of_track[table.trace.slices.track[steps]]
     threads, count = np.unique(track, return_counts=True)
     chosen = steps[track == threads[np.argmax(count)]] if len(threads) else steps
     return _Drawn(recorded.name, table, chosen[np.argsort(table.trace.slices.ts[chosen], kind="stable")])
 
 
-def side_by_side(before: Recorded, after: Recorded, *, keep_first: bool) -> Trace:
+def side_by_side(before: Recorded, after: Recorded, *, part: Part) -> Trace:
     """Return the trace of two runs: step n of both begins at one time, and a process has the differences.
 
     What begins in a step, or after it, moves with it. So a slice that reaches into the next step is longer by the gap
@@ -70,9 +70,9 @@ def side_by_side(before: Recorded, after: Recorded, *, keep_first: bool) -> Trac
 
     Args:
         before, after: the runs.
-        keep_first: whether the first step of each thread counts, as in `run_values`.
+        part: what of them is compared.
     """
-    sides = [_drawn(recorded, keep_first) for recorded in (before, after)]
+    sides = [_drawn(recorded, part) for recorded in (before, after)]
     if not all(len(side.steps) for side in sides):
         sides = [replace(side, steps=np.empty(0, np.int64)) for side in sides]
     starts = [side.starts for side in sides]
@@ -156,7 +156,7 @@ def _compared(sides: Sequence[_Drawn]) -> tuple[str, list[list[int]]]:
     """Return what the table compares first, and its times on each side, ns: the steps, or one time of a whole run."""
     if all(len(side.steps) for side in sides):
         return "step", [side.table.trace.slices.dur[side.steps].tolist() for side in sides]
-    values = [run_values(side.table, ("name",), keep_first=True, whole=True) for side in sides]
+    values = [run_values(side.table, ("name",), Part.WHOLE) for side in sides]
     measure = next((each for each in values[0] if each in values[1]), "")
     return measure, [[found[measure].total if measure else 0] for found in values]
 
