@@ -324,6 +324,15 @@ def test_steps_are_timed_and_outliers_explained(tmp_path: Path) -> None:
         steps(replace(kineto(tmp_path / "b.json", events), step_name="("))
 
 
+def test_a_step_that_is_recorded_twice_is_one(tmp_path: Path) -> None:
+    events = [event(f"ProfilerStep#{at}", 30 * at, 20, cat="user_annotation") for at in range(3)]
+    events += [event("conv", 30 * at + 1, 9) for at in range(3)]
+    once = steps(kineto(tmp_path / "a.json", events))
+    twice = steps(kineto(tmp_path / "a.json", [*events, *(one | {"cat": "cpu_op"} for one in events[:3])]))
+    assert [section.rows for section in twice] == [section.rows for section in once]
+    assert (once[0].notes, twice[0].notes) == ([], ["left out: 3 slices that repeat a step"])
+
+
 @pytest.mark.parametrize(
     ("dense", "alone", "reason"),
     [

@@ -33,9 +33,10 @@ from traceconv.answers.slice_tables import (
 )
 from traceconv.errors import UsageError
 from traceconv.io.limits import UserPattern, user_pattern
-from traceconv.io.shown import Counted, one_line
+from traceconv.io.shown import Counted, one_line, quantity
 from traceconv.model.args import having_any
 from traceconv.model.columns import I64, distinct_values
+from traceconv.model.diagnostics import SLICES
 from traceconv.model.trace_inputs import by_stated_inputs, inputs_of
 
 _STEP_COLUMNS = (
@@ -157,6 +158,8 @@ def steps(table: SliceTable) -> list[Section]:
             times.rows.append((title, *_summary(counted, len(durations)), ", ".join(files)))
     section.notes += table.untimed_notes(rows)
     section.notes += table.synthetic_notes(slices.track[rows])
+    if repeated := int(np.count_nonzero(is_step(table)[table.recorded])) - len(rows):
+        section.notes.append(f"left out: {quantity(repeated, SLICES)} that repeat a step")
     if not of_steps:
         section.notes.insert(0, "no step is left")
     section.rows = [row for _, row in sorted(of_steps, key=lambda step: step[0])]
@@ -184,8 +187,19 @@ def _is_step(table: SliceTable) -> npt.NDArray[np.bool_]:
 
 
 def step_rows(table: SliceTable) -> Rows:
-    """Return the rows of the slices that are steps."""
-    return table.recorded[is_step(table)[table.recorded]]
+    """Return the rows of the slices that are steps, once each; shared.
+
+    Slices of equal name, thread and times are one step, such as the range and the operator of `ProfilerStep#N`.
+    """
+    rows: Rows = table.once(_step_rows)
+    return rows
+
+
+def _step_rows(table: SliceTable) -> Rows:
+    slices, rows = table.trace.slices, table.recorded[is_step(table)[table.recorded]]
+    track = table.row_of_track[slices.track[rows]]
+    key = np.stack([track, slices.ts[rows], slices.dur[rows], slices.name[rows]])
+    return rows[np.sort(np.unique(key, axis=1, return_index=True)[1])]
 
 
 def no_steps(table: SliceTable) -> str:
