@@ -33,8 +33,8 @@ _UNANSWERED = (Column("question", "question", Unit.TEXT), Column("why", "why", U
 LIMITING = 0.3
 #: Input data limits the run if loaders ran in this share of the time in which the host was late.
 _MOST_OF = 0.5
-#: The share of device time without an operator is said from a tenth on: the shares of operators among the rest would be
-#: a ninth larger.
+#: The share of device time whose call is not known is said from a tenth on: the shares of operators among the rest
+#: would be a ninth larger.
 _UNNAMED = 0.1
 #: Steps, or the windows of devices, stand for the run if they cover this share of it.
 _MOST = 1 - _UNNAMED
@@ -377,15 +377,15 @@ def _operator(tables: Tables) -> Iterator[Finding]:
     if of_devices:
         row, *others = sorted(of_devices, key=lambda each: -each["device_ns"])
         is_call = row["no_operator_ns"] == row["device_ns"]
-        unnamed = _sum(rows, "no_operator_ns") - row["no_operator_ns"]
+        unknown = _sum([each for each in rows if each["name"] is Unnamed.NO_OPERATOR], "device_ns")
         all_work = _sum(rows, "device_ns")
         numbers = {key: row[key] for key in ("name", "device_ns", "device_share", "kernels")}
         rest = ""
-        if unnamed >= _UNNAMED * all_work:
-            numbers["no_operator_ns"] = unnamed
-            undecided = bool(others) and unnamed > row["device_ns"] - others[0]["device_ns"]
+        if unknown >= _UNNAMED * all_work:
+            numbers["no_call_ns"] = unknown
+            undecided = bool(others) and unknown > row["device_ns"] - others[0]["device_ns"]
             more = f", more than its lead over {_short(others[0]['name'])}" if undecided else ""
-            rest = f"; for {'another ' if is_call else ''}{_percent(unnamed, all_work)} no operator is recorded{more}"
+            rest = f"; for {_percent(unknown, all_work)} neither operator nor call is recorded{more}"
         who = f"Calls of {_short(row['name'])} outside of operators" if is_call else _short(row["name"])
         text = (
             f"{who} launched the most device time: {format_short(row['device_ns'])} in {row['kernels']} of the kernels "
