@@ -118,7 +118,7 @@ def test_the_run_since_which_an_operation_is_slower_is_named(runs: Path) -> None
 def test_small_changes_are_none(runs: Path) -> None:
     small = json.loads(commands.run("history", runs, *STEPS, "--min-change", "50%", "--json").stdout)
     assert not small["history_changes"]
-    assert small["summary"][0]["text"].endswith(" (median), and no change is found.")
+    assert small["summary"][0]["text"].endswith(" (median), which is not found to have changed.")
     assert small["summary"][1]["numbers"]["found_share"] > 0.5
 
 

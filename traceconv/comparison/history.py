@@ -201,7 +201,7 @@ def _findings(found: Sequence[_Series], names: Sequence[str], what: str, min_cha
         yield Finding("total", text, "history_changes", numbers)
     if not total.changes:
         level = format_short(total.levels[0])
-        text = f"In {quantity(count, RUNS)}, {what} took {level} (median), and no change is found."
+        text = f"In {quantity(count, RUNS)}, {what} took {level} (median), which is not found to have changed."
         yield Finding("total", text, "history", {"runs": count, "median_ns": round(total.levels[0])})
     changed = [series for series in found[1:] if series.changes]
     if changed:
