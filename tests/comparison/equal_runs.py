@@ -86,6 +86,7 @@ def _scaled(run: Run, scales: Mapping[tuple[str, ...], _Scale], planted: tuple[s
         total=total * values.steps,
         median=total,
         paths=[values.paths[at] for at in kept],
+        steps_of_keys=[values.steps_of_keys[at] for at in kept],
     )
     return replace(run, values={"operations": scaled})
 

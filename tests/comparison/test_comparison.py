@@ -33,8 +33,9 @@ def _run(times: Times, steps: int = 1, calls: dict[str, int] | None = None, arou
         total,
         0.0,
         [((around,),) if around else () for _ in times],
+        [steps for _ in times],
     )
-    step = Values([("",)], [total * steps], [total], [steps], steps, total * steps, total, 0.01, [()])
+    step = Values([("",)], [total * steps], [total], [steps], steps, total * steps, total, 0.01, [()], [steps])
     return Run("run", {"steps": step, "operations": values})
 
 
@@ -230,8 +231,10 @@ def test_what_few_steps_do_is_judged_by_the_mean(later: int, total: str, verdict
     """The medians of a row that runs in one of four steps are 0, and those of the total do not change."""
     sides = []
     for rare in (400, later):
-        values = Values([("often",), ("rare",)], [4000, rare], [1000, 0], [4, 1], 4, 4000 + rare, 1000, 0.0, [(), ()])
-        steps = Values([("",)], [4000 + rare], [1000], [4], 4, 4000 + rare, 1000, 0.0, [()])
+        values = Values(
+            [("often",), ("rare",)], [4000, rare], [1000, 0], [4, 1], 4, 4000 + rare, 1000, 0.0, [(), ()], [4, 4]
+        )
+        steps = Values([("",)], [4000 + rare], [1000], [4], 4, 4000 + rare, 1000, 0.0, [()], [4])
         sides.append([Run(f"{run}", {"steps": steps, "operations": values}) for run in range(6)])
     comparison = compare(*sides)
     rows = _rows(comparison)

@@ -275,6 +275,33 @@ def test_work_of_a_merged_job_belongs_to_the_step_of_its_process(tmp_path: Path)
     assert together == alone
 
 
+@pytest.mark.parametrize(
+    ("by", "where", "expected"),
+    [
+        ("rank,name", "", {("2", "a"): (70, 6), ("1", "a"): (50, 6), ("0", "a"): (50, 6)}),
+        ("name", "rank=2 and name=a", {("a",): (70, 6), ("(others)",): (50, 18)}),
+        ("name", "not (rank!=2 or name=b)", {("a",): (70, 6), ("(others)",): (50, 18)}),
+        ("name", "name=a", {("a",): (50, 18)}),
+    ],
+)
+def test_a_rank_has_no_part_in_the_steps_of_others(
+    tmp_path: Path, by: str, where: str, expected: dict[tuple[str, ...], tuple[int, int]]
+) -> None:
+    """Of three ranks, the last one takes longer."""
+    for rank in range(3):
+        events = [mark | {"pid": 10 + rank} for mark in _marks(100)]
+        events += [event("a", mark["ts"] + 5, 70 if rank == 2 else 50, pid=10 + rank) for mark in _marks(100)]
+        job = {"backend": "nccl", "rank": rank, "world_size": 3}
+        stated = KINETO | {"baseTimeNanoseconds": 10**18, "host_name": "h", "distributedInfo": job}
+        (tmp_path / f"rank{rank}.json").write_text(json.dumps(stated | {"traceEvents": events}))
+    selection = Selection(by.split(","), where, "", "", keep_first=True)
+    recordings = opened(sorted(tmp_path.iterdir()), Settings())
+    values = selection.run(selection.slices("job", recordings)).values["operations"]
+    counts = zip((median // 1000 for median in values.medians), values.steps_of_keys, strict=True)
+    found = dict(zip(values.keys, counts, strict=True))
+    assert found == found | expected
+
+
 @pytest.mark.parametrize("steps", [2, 3, 6])
 def test_steps_are_no_place_in_which_others_are(tmp_path: Path, steps: int) -> None:
     runs = []

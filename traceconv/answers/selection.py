@@ -253,6 +253,23 @@ def holds(table: SliceTable, condition: Condition) -> Mask:
     return _compared(table, condition)
 
 
+def places_of(table: SliceTable, condition: Condition) -> tuple[Mask, Mask]:
+    """Return masks of the slices at whose place a condition can hold, and can fail, whatever else they have."""
+    if isinstance(condition, Not):
+        can_hold, can_fail = places_of(table, condition.condition)
+        return can_fail, can_hold
+    if isinstance(condition, Joined):
+        hold, fail = zip(*(places_of(table, part) for part in condition.parts), strict=True)
+        in_each, in_some = (fail, hold) if condition.word == "or" else (hold, fail)
+        masks = np.all(in_each, axis=0), np.any(in_some, axis=0)
+        return masks[::-1] if condition.word == "or" else masks
+    if condition.field in (*_TRACKS, "input", "rank"):
+        mask = holds(table, condition)
+        return mask, ~mask
+    everywhere = np.ones(len(table.trace.slices.ts), bool)
+    return everywhere, everywhere
+
+
 def _compared(table: SliceTable, comparison: Comparison) -> Mask:
     """Return a mask of the slices that a comparison with a positive operator holds for."""
     trace = table.trace

@@ -183,6 +183,7 @@ class _Spent:
     calls: int
     steps: int
     path: tuple[Key, ...]
+    steps_of_key: int
 
     @property
     def mean(self) -> Fraction:
@@ -191,10 +192,10 @@ class _Spent:
 
 
 def _by_key(values: Values) -> dict[Key, _Spent]:
-    columns = values.keys, values.sums, values.medians, values.calls, values.paths
+    columns = values.keys, values.sums, values.medians, values.calls, values.paths, values.steps_of_keys
     return {
-        key: _Spent(total, median, calls, values.steps, path)
-        for key, total, median, calls, path in zip(*columns, strict=True)
+        key: _Spent(total, median, calls, values.steps, path, steps)
+        for key, total, median, calls, path, steps in zip(*columns, strict=True)
     }
 
 
@@ -230,7 +231,7 @@ def _row(
         found = [[run[key] for key in of_side if key in run] for run in runs] if of_side else []
         medians.append([sum(each.median for each in run) for run in found])
         means.append([sum((each.mean for each in run), Fraction(0)) for run in found])
-        calls.append(_middle([sum(each.calls / each.steps for each in run) for run in found]))
+        calls.append(_middle([sum(each.calls / each.steps_of_key for each in run) for run in found]))
     if state is State.MATCHED and not math.isclose(*calls, rel_tol=_SAME_CALLS):
         state = State.CALLS
     return _of_sides(name, state, medians, means, (calls[0], calls[1]))

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from traceconv.answers.attribution import NONE, expanded
 from traceconv.answers.device_work import first_above, operators, work
-from traceconv.answers.operations import NO_OPERATOR, combined, key_of
+from traceconv.answers.operations import NO_OPERATOR, OF_TRACKS, combined, key_of
 from traceconv.answers.slice_tables import NO_PARENT, Rows, SliceTable, sums_by
 from traceconv.answers.step_parts import DISJOINT, step_parts
 from traceconv.answers.steps import NOT_RECORDED, inside, is_step, ran_in, runs_nothing, timed_steps
@@ -58,13 +58,15 @@ class Values:
     Attributes:
         keys: the texts of each key.
         sums: the time of each key in all steps together, ns; they add up to `total`.
-        medians: the median over the steps of the time of each key, ns; 0 counts where a step does not have it.
+        medians: the median over the steps of the time of each key, ns; 0 counts where a step does not have it. They are
+            the steps of the processes in which the key and the condition of the user can be.
         calls: how many slices each key has in all steps together.
         steps: the number of steps.
         total: the time of all steps, ns.
         median: the median of the times of the steps, ns.
         spread: by how much steps differ: 1.4826 times the median distance from the median, relative to it.
         paths: the keys of the slices around the longest slice of each key, outermost first.
+        steps_of_keys: the number of the steps of each key.
     """
 
     keys: list[Key]
@@ -76,6 +78,7 @@ class Values:
     median: int
     spread: float
     paths: list[_Path]
+    steps_of_keys: list[int]
 
     @property
     def mean(self) -> Fraction:
@@ -85,12 +88,13 @@ class Values:
 
 @dataclass(frozen=True)
 class _Shares:
-    """Times that belong to a step and a key: parallel arrays, and the texts of the keys."""
+    """Times that belong to a step and a key: parallel arrays, the texts of the keys, and how many steps each has."""
 
     step: npt.NDArray[np.intp]
     key: I64
     ns: I64
     texts: Sequence[Key]
+    steps_of_keys: I64
 
 
 def run_values(
@@ -98,6 +102,7 @@ def run_values(
     by: Sequence[str],
     part: Part = Part.STEPS,
     renamed: Mapping[str, str] = AS_THEY_ARE,
+    places: npt.NDArray[np.bool_] | None = None,
 ) -> dict[str, Values]:
     """Return the values of each measure of a run that has some.
 
@@ -113,6 +118,7 @@ def run_values(
         by: the keys of operations, as for `operations`.
         part: what of the run counts; without such steps the whole of it counts as one step.
         renamed: other names for first texts of keys.
+        places: a mask of the slices in whose process the condition of the user can hold; None for all.
 
     Raises:
         UsageError: a key is not known.
@@ -122,8 +128,10 @@ def run_values(
     if len(steps):
         durations = table.trace.slices.dur[steps]
         one_key = np.zeros(len(steps), np.int64)
-        values["steps"] = _values(_Shares(np.arange(len(steps)), one_key, durations, [("",) * len(by)]), len(steps))
-    of_keys = _Codes(table, by, renamed)
+        all_steps = np.array([len(steps)])
+        shares = _Shares(np.arange(len(steps)), one_key, durations, [("",) * len(by)], all_steps)
+        values["steps"] = _values(shares, len(steps))
+    of_keys = _Codes(table, by, renamed, places)
     values.update(_operations(table, steps, of_keys))
     falls_back = OF_PROCESSES["operations"] in values
     if len(steps):
@@ -140,7 +148,13 @@ class _Codes:
     Addresses differ in each run, so that they are left out; names are renamed.
     """
 
-    def __init__(self, table: SliceTable, by: Sequence[str], renamed: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        table: SliceTable,
+        by: Sequence[str],
+        renamed: Mapping[str, str],
+        places: npt.NDArray[np.bool_] | None = None,
+    ) -> None:
         codes, texts_of = combined([key_of(table, key) for key in by])
         distinct, place = np.unique(codes, return_inverse=True)
         numbers: dict[Key, int] = {}
@@ -148,7 +162,26 @@ class _Codes:
         renumbered = [numbers.setdefault(_renamed(key, renamed), len(numbers)) for key in texts]
         self.codes = np.array(renumbered, np.int64)[place.reshape(-1)]
         self.texts = list(numbers)
-        self.by, self.renamed = by, renamed
+        self.by, self.renamed, self.places = by, renamed, places
+        self._table = table
+
+    def steps_of(self, codes: I64, steps: Rows) -> I64:
+        """Return the number of steps of each code: of the processes that have slices at its place; else of all."""
+        by = [key for key in self.by if key in OF_TRACKS]
+        if not len(steps) or not (by or self.places is not None):
+            return np.full(len(codes), max(len(steps), 1))
+        table = self._table
+        process, count = table.processes[table.trace.slices.track], len(table.trace.tracks)
+        renamed = self.renamed if self.by[0] in by else AS_THEY_ARE
+        place = _Codes(table, by, renamed).codes if by else np.zeros(len(process), np.int64)
+        rows = table.recorded if self.places is None else table.recorded[self.places[table.recorded]]
+        pairs = np.unique(place[rows] * count + process[rows])
+        of_process = np.bincount(process[steps], minlength=count)
+        of_place = sums_by(pairs // count, of_process[pairs % count], int(np.max(place, initial=0)) + 1)
+        found = np.zeros(len(self.texts), np.int64)
+        found[self.codes] = of_place[place]
+        numbers = np.where(codes < 0, 0, found[codes])
+        return np.where(numbers == 0, len(steps), numbers)
 
     def text(self, code: int, without: str) -> Key:
         """Return the texts of a code, or `without` for NONE."""
@@ -201,13 +234,14 @@ def _values(shares: _Shares, steps: int, calls: I64 | None = None, paths: Sequen
     count = len(shares.texts)
     calls = np.ones(len(shares.key), np.int64) if calls is None else calls
     pairs, group = np.unique(shares.key * steps + shares.step, return_inverse=True)
+    of_keys = np.maximum(shares.steps_of_keys, np.bincount(pairs // steps, minlength=count))
     per_pair = sums_by(group.reshape(-1), shares.ns, len(pairs))
     per_step = sums_by(shares.step, shares.ns, steps)
     sums = sums_by(shares.key, shares.ns, count)
     having = sums_by(shares.key, calls, count)
     middle = round(statistics.median(per_step.tolist()))
     around = statistics.median(np.abs(per_step - middle).tolist())
-    medians = _medians(pairs // steps, per_pair, count, steps)
+    medians = _medians(pairs // steps, per_pair, of_keys)
     kept = np.flatnonzero((having > 0) | (sums != 0)).tolist()
     return Values(
         [shares.texts[at] for at in kept],
@@ -219,16 +253,17 @@ def _values(shares: _Shares, steps: int, calls: I64 | None = None, paths: Sequen
         middle,
         _NORMAL * around / middle if middle else 0.0,
         [paths[at] for at in kept] if paths else [()] * len(kept),
+        [int(of_keys[at]) for at in kept],
     )
 
 
-def _medians(key: I64, ns: I64, count: int, steps: int) -> I64:
-    """Return the median over all steps for each key, half to even; steps without the key have 0."""
+def _medians(key: I64, ns: I64, steps: I64) -> I64:
+    """Return the median for each key over as many steps as it has, half to even; steps without the key have 0."""
     order = np.lexsort((ns, key))
-    ns, present = ns[order], np.bincount(key, minlength=count)
-    first = np.append(0, np.cumsum(present))[:count]
+    ns, present = ns[order], np.bincount(key, minlength=len(steps))
+    first = np.append(0, np.cumsum(present))[: len(steps)]
 
-    def at(rank: int) -> I64:
+    def at(rank: I64) -> I64:
         place = rank - (steps - present)
         return np.where(place >= 0, np.append(ns, 0)[first + np.maximum(place, 0)], 0)
 
@@ -257,7 +292,8 @@ def _parts(table: SliceTable, steps: Rows, width: int, measure: str, *, on_threa
     ns = np.array([[row[at] or 0 for at in parts] for row in rows], np.int64)
     texts = [(section.columns[at].title, *("",) * (width - 1)) for at in parts]
     step, key = np.divmod(np.arange(ns.size), len(parts))
-    return {measure: _values(_Shares(step, key, ns.reshape(-1), texts), len(rows))}
+    shares = _Shares(step, key, ns.reshape(-1), texts, np.full(len(parts), len(rows)))
+    return {measure: _values(shares, len(rows))}
 
 
 # -- Operations on the host ------------------------------------------------------------------------------------------
@@ -267,19 +303,19 @@ def _operations(table: SliceTable, steps: Rows, keys: _Codes) -> dict[str, Value
     """Return the self time by the keys, inside the steps, or of the whole run."""
     if not len(steps):
         rows = _operations_in_window(table)
-        found = _spent(table, keys, 0, rows, np.zeros(len(rows), np.intp), table.nesting.self_ns[rows])
+        found = _spent(table, keys, steps, rows, np.zeros(len(rows), np.intp), table.nesting.self_ns[rows])
         return {"operations": found} if found.keys else {}
     rows, step, self_ns, begun = _inside(table, steps)
-    values = {"operations": _spent(table, keys, len(steps), rows, step, self_ns, begun)}
+    values = {"operations": _spent(table, keys, steps, rows, step, self_ns, begun)}
     if np.all(runs_nothing(table, rows)):
-        values[OF_PROCESSES["operations"]] = _spent(table, keys, len(steps), *_around(table, steps))
+        values[OF_PROCESSES["operations"]] = _spent(table, keys, steps, *_around(table, steps))
     return values
 
 
 def _spent(
     table: SliceTable,
     keys: _Codes,
-    steps: int,
+    steps: Rows,
     rows: Rows,
     step: npt.NDArray[np.intp],
     self_ns: I64,
@@ -290,7 +326,7 @@ def _spent(
     Args:
         table: the slices.
         keys: those of all slices.
-        steps: the number of steps.
+        steps: the steps.
         rows, step, self_ns: the slices, the step of each, and its time, ns.
         begun: whether each began in it.
     """
@@ -298,9 +334,9 @@ def _spent(
     code = np.where(nothing, NONE, np.where(_is_chosen(table)[rows], keys.codes[rows], _NOT_CHOSEN))
     distinct, key = np.unique(code, return_inverse=True)
     texts = [keys.text(each, NOT_RECORDED) for each in distinct.tolist()]
-    shares = _Shares(step, key.reshape(-1).astype(np.int64), self_ns, texts)
+    shares = _Shares(step, key.reshape(-1).astype(np.int64), self_ns, texts, keys.steps_of(distinct, steps))
     calls = (np.ones(len(rows), np.int64) if table.calls is None else table.calls[rows]) * (begun & ~nothing)
-    return _values(shares, max(steps, 1), calls, _paths(table, shares, rows, keys))
+    return _values(shares, max(len(steps), 1), calls, _paths(table, shares, rows, keys))
 
 
 def _is_chosen(table: SliceTable) -> npt.NDArray[np.bool_]:
@@ -425,14 +461,15 @@ def _device(table: SliceTable, steps: Rows, keys: _Codes) -> dict[str, Values]:
     code = np.where(is_chosen, np.where(operator == NONE, NONE, keys.codes[operator]), _NOT_CHOSEN)
     of_operator, key = np.unique(code, return_inverse=True)
     texts = [keys.text(each, NO_OPERATOR) for each in of_operator.tolist()]
-    of_name = keys if tuple(keys.by) == ("name",) else _Codes(table, ("name",), keys.renamed)
+    of_name = keys if tuple(keys.by) == ("name",) else _Codes(table, ("name",), keys.renamed, keys.places)
     names, name = np.unique(np.where(is_chosen, of_name.codes[rows], _NOT_CHOSEN), return_inverse=True)
     blank = ("",) * (len(keys.by) - 1)
     of_names = [(*of_name.text(each, ""), *blank) for each in names.tolist()]
     count = max(len(steps), 1)
-    kernels = _Shares(step, name.reshape(-1).astype(np.int64), slices.dur[rows], of_names)
-    launched_by = dict(zip(name.reshape(-1).tolist(), key.reshape(-1).tolist(), strict=True))
+    ns, at_name, at_key = slices.dur[rows], name.reshape(-1).astype(np.int64), key.reshape(-1).astype(np.int64)
+    kernels = _Shares(step, at_name, ns, of_names, of_name.steps_of(names, steps))
+    launched_by = dict(zip(at_name.tolist(), at_key.tolist(), strict=True))
     return {
-        "device": _values(_Shares(step, key.reshape(-1).astype(np.int64), slices.dur[rows], texts), count),
+        "device": _values(_Shares(step, at_key, ns, texts, keys.steps_of(of_operator, steps)), count),
         "kernels": _values(kernels, count, paths=[(texts[launched_by[at]],) for at in range(len(names))]),
     }

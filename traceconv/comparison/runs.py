@@ -12,7 +12,7 @@ from traceconv import api
 from traceconv.align.placement import NoOverlap
 from traceconv.align.receipt import ReceiptLine
 from traceconv.answers.operations import OF_TRACKS, check_key
-from traceconv.answers.selection import absent_args, check_between, holds, parse, window_of
+from traceconv.answers.selection import absent_args, check_between, holds, parse, places_of, window_of
 from traceconv.answers.slice_tables import SliceTable
 from traceconv.answers.steps import NOT_RECORDED, no_steps, step_pattern, step_rows
 from traceconv.comparison.comparison import Run
@@ -112,11 +112,15 @@ class Selection:
         name, table, resolution, is_several = recorded
         read = again or (lambda _: recorded)
 
+        def of_table(table: SliceTable, part: Part) -> Mapping[str, Values]:
+            places = places_of(table, self.condition)[0] if self.condition else None
+            return run_values(table, self.by, part, renamed, places)
+
         def values_of(part: Part) -> Mapping[str, Values]:
-            return run_values(read(name).table, self.by, part, renamed)
+            return of_table(read(name).table, part)
 
         part = part_of(table, self.wanted)
-        values = run_values(table, self.by, part, renamed)
+        values = of_table(table, part)
         absent = absent_args(table, self.condition) if self.condition else ()
         if not values:
             window = " in the window" if self.between else ""
