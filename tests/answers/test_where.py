@@ -143,6 +143,15 @@ def test_sections_count_what_is_left_or_say_that_they_do_not() -> None:
     assert all(any("does not apply" in note for note in found[name].notes) for name in ("overview", "device"))
 
 
+def test_sections_say_that_keys_do_not_group_them() -> None:
+    asked = Questions(["launches", "operations"], by=["category"])
+    found = {
+        one.name: any("--by does not apply" in note for note in one.notes)
+        for one in answers(TABLE.trace, Aligned(), asked)
+    }
+    assert found == {"launches": True, "operations": False}
+
+
 def test_a_condition_leaves_the_share_of_the_thread_that_waits(tmp_path: Path) -> None:
     events = [
         {"ph": "X", "cat": "cpu_op", "name": name, "pid": 1, "tid": 1, "ts": ts, "dur": dur}

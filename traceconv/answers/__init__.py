@@ -32,7 +32,6 @@ from traceconv.errors import UsageError, refuse_single_texts
 from traceconv.io import progress
 from traceconv.io.shown import quantity
 from traceconv.model.diagnostics import FILES, Code, Diagnostic, ProblemKind, Severity
-from traceconv.model.numbers import format_short
 from traceconv.model.source_info import SourceInfo
 from traceconv.model.trace import Trace
 
@@ -182,6 +181,8 @@ SECTION_OF = {
 _OF_STEPS = ("steps", "step_times", "step_parts", "step_differences", "step_kernels")
 _OF_CHOSEN = ("operations", *_OF_STEPS, "waits", "primitives", "flops")
 _OF_ALL_TIMES = ("overview", "hosts")
+#: The tables that `by` groups.
+_GROUPED = ("operations", "stated_totals", "layers", "allocations")
 #: The sections that the summary is made of.
 _SUMMARISED = ("device", "kernels", "operations", "steps", "waits", "ranks")
 
@@ -227,6 +228,12 @@ def _left_empty(report: _Report, section: Section) -> Iterator[str]:
         yield from notes_of_merged(report.about.table.trace.sources) if "ranks" in report.empty else []
 
 
+def _not_grouped(report: _Report, section: Section) -> Iterator[str]:
+    asked = report.about.asked
+    if asked.sections and tuple(asked.by) != ("name",) and section.name not in _GROUPED:
+        yield "--by does not apply to this section: it groups operations, allocations and layers"
+
+
 def _losses_and_warnings(report: _Report, section: Section) -> Iterator[str]:
     if section is report.sections[0]:
         yield from report.about.table.trace.losses()
@@ -246,12 +253,7 @@ def _chosen(report: _Report, section: Section) -> Iterator[str]:
 
 
 def _windowed(report: _Report, section: Section) -> Iterator[str]:
-    window, span = report.about.table.window, report.about.table.trace.span()
-    if window is None:
-        return
-    if section is report.sections[0] and span and (window.start > span[1] or window.end <= span[0]):
-        yield f"nothing was recorded in the window: the recording lasts {format_short(span[1] - span[0])}"
-    if section.name in _OF_ALL_TIMES:
+    if report.about.table.window is not None and section.name in _OF_ALL_TIMES:
         yield "--between does not apply to this section: it is about all that was recorded"
 
 
@@ -279,6 +281,7 @@ def _repairs(report: _Report, section: Section, *, usual: bool) -> Iterator[str]
 #: The notes on a section, in this order.
 _NOTES: tuple[Callable[[_Report, Section], Iterator[str]], ...] = (
     _order_kept,
+    _not_grouped,
     _left_empty,
     _losses_and_warnings,
     _chosen,

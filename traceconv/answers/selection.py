@@ -428,7 +428,7 @@ def window_of(table: SliceTable, text: str, option: str = OPTION) -> Window:
 
     Raises:
         UsageError: an end is invalid, only one of two times has a unit, a name has no slice or several, or the window
-            is empty.
+            is empty or outside of the recording.
     """
     whole = _End(text, 0, text, option)
     ends = [whole] if len(_of_name(table, text)) else _ends(text, option)
@@ -448,6 +448,9 @@ def window_of(table: SliceTable, text: str, option: str = OPTION) -> Window:
                 problem = f"nothing lies between {ends[0].text} ns and {ends[-1].text} ns"
             whole.fail(problem, f"{bare[-1]} has no unit, so it is ns on the clock of the trace; from the start: 1.5ms")
         whole.fail(problem)
+    if (recorded := table.trace.span()) and (start > recorded[1] or end <= recorded[0]):
+        first, last, length = map(format_time, (start - table.start, end - table.start, recorded[1] - recorded[0]))
+        whole.fail(f"nothing was recorded from {first} to {last} after the start: the recording lasts {length}")
     return Window(text, start, end, table.start)
 
 
