@@ -41,6 +41,9 @@ def flops(folder: Path, events: list[dict[str, Any]], peak: str = "") -> Section
     [
         ("aten::mm", [[8, 16], [16, 32]], ["", ""], 2 * 8 * 16 * 32, 8 * 16 + 16 * 32 + 8 * 32),
         ("aten::addmm", [[32], [8, 16], [16, 32]], ["", "", ""], 2 * 8 * 16 * 32, 8 * 16 + 16 * 32 + 8 * 32),
+        ("aten::mv", [[8, 16], [16]], ["", ""], 2 * 8 * 16, 8 * 16 + 16 + 8),
+        ("aten::dot", [[16], [16]], ["", ""], 2 * 16, 16 + 16 + 1),
+        ("aten::addbmm", [[8, 32], [3, 8, 16], [3, 16, 32]], [""] * 3, 3 * 2 * 8 * 16 * 32, 3 * 640 + 8 * 32),
         ("aten::bmm", [[3, 8, 16], [3, 16, 32]], ["", ""], 3 * 2 * 8 * 16 * 32, 3 * (8 * 16 + 16 * 32 + 8 * 32)),
         (
             "aten::cudnn_convolution",
@@ -163,8 +166,52 @@ def test_shapes_that_do_not_tell_the_work_are_counted(
     section = flops(tmp_path, [call(name, 0, dims, concrete), *launched(1, 0, 4)])
     assert (section.rows, section.notes) == (
         [],
-        ["left out: 1 call whose shapes do not tell the work, 4 µs in all"],
+        [f"left out: 1 call whose work is not computed, 4 µs in all: {name}"],
     )
+
+
+def test_calls_without_recorded_shapes_are_counted_apart(tmp_path: Path) -> None:
+    product = call("aten::mm", 0, [], []) | {"args": {}}
+    section = flops(tmp_path, [product])
+    how = "record_shapes=True of the profiler records them"
+    assert section.notes == [f"left out: 1 call without recorded shapes ({how}), 10 µs in all: aten::mm"]
+
+
+def node(operation: str, outputs: list[int], inputs: list[list[int]]) -> dict[str, Any]:
+    args = {"op_name": operation, "provider": "CPUExecutionProvider", "output_type_shape": [{"float": outputs}]}
+    args |= {"input_type_shape": [{"float": shape} for shape in inputs]}
+    common = {"cat": "Node", "pid": 1, "tid": 1, "ph": "X"}
+    return common | {"ts": 5, "dur": 4, "name": "n_kernel_time", "args": args}
+
+
+@pytest.mark.parametrize(
+    ("operation", "outputs", "inputs", "flop", "elements"),
+    [
+        ("Conv", [2, 4, 5, 5], [[2, 3, 9, 9], [4, 3, 3, 3], [4]], 2 * 200 * 27, 2 * 243 + 108 + 200),
+        ("FusedConv", [2, 4, 5, 5], [[2, 4, 5, 5], [4], [2, 4, 5, 5]], 0, 0),  # no weight among the inputs
+        ("Conv", [4, 4, 5, 5], [[4, 3, 9, 9], [4, 4, 5, 5]], 0, 0),  # which may be what is added
+        ("MatMul", [3, 8, 32], [[3, 8, 16], [3, 16, 32]], 3 * 2 * 8 * 16 * 32, 3 * (8 * 16 + 16 * 32 + 8 * 32)),
+        ("MatMul", [3, 8, 32], [[3, 8, 16]], 3 * 2 * 8 * 16 * 32, 3 * (8 * 16 + 8 * 32) + 16 * 32),
+        ("FusedMatMul", [8, 32], [[16, 8], [32, 16]], 2 * 8 * 16 * 32, 8 * 16 + 16 * 32 + 8 * 32),
+        ("Gemm", [8, 32], [[8, 16], [32]], 2 * 8 * 16 * 32, 8 * 16 + 16 * 32 + 8 * 32),
+        ("MatMul", [3, 8], [[3, 8, 16], [16]], 0, 0),
+        ("Einsum", [8, 32], [[8, 16], [16, 32]], 0, 0),
+    ],
+)
+def test_the_work_of_a_node_of_onnx_runtime(
+    operation: str, outputs: list[int], inputs: list[list[int]], flop: int, elements: int, tmp_path: Path
+) -> None:
+    fence = node(operation, [], []) | {"ts": 4, "dur": 1, "name": "n_fence_before", "args": {"op_name": operation}}
+    path = tmp_path / "trace.json"
+    path.write_text(json.dumps([fence, node(operation, outputs, inputs)]))
+    traceconv.convert(path, tmp_path / "same.pftrace")
+    for file in (path, tmp_path / "same.pftrace"):
+        (section,) = traceconv.report([file], Questions(["flops"]))
+        found = [(row["name"], row["gflop"] * 1e9, row["flop_per_byte"], row["time_ns"]) for row in section.records()]
+        assert found == ([(operation, flop, pytest.approx(flop / (4 * elements)), 4000)] if flop else [])
+        assert section.notes == (
+            [] if flop else [f"left out: 1 call whose work is not computed, 4 µs in all: {operation}"]
+        )
 
 
 def test_a_call_that_holds_another_one_does_not_count(tmp_path: Path) -> None:

@@ -15,10 +15,10 @@ from traceconv.answers.peaks import Peak
 from traceconv.answers.section import Cell, Column, Section, Unit, shown_cell
 from traceconv.answers.slice_tables import NO_PARENT, Rows, SliceTable
 from traceconv.io.shown import quantity
-from traceconv.model.args import ABSENT, arg_values
-from traceconv.model.columns import I64, distinct_values
+from traceconv.model.args import ABSENT, arg_values, having_any
+from traceconv.model.columns import I64
 from traceconv.model.diagnostics import CALLS
-from traceconv.model.marks import FlopMarks
+from traceconv.model.marks import NOT_COMPUTED, FlopMarks
 from traceconv.model.numbers import format_short
 from traceconv.model.trace_inputs import by_stated_inputs, inputs_of
 
@@ -35,6 +35,10 @@ _COLUMNS = (
 )
 
 
+#: The most operations that a note names.
+_MOST_NAMES = 5
+
+
 class _Problem(Struct, frozen=True):
     """The work of a call: floating-point operations, and the elements that it reads and writes once each."""
 
@@ -43,27 +47,61 @@ class _Problem(Struct, frozen=True):
 
 
 class _Call(Struct, frozen=True):
-    """The name of a call, its shapes and type, and its work, if the shapes tell it."""
+    """The operation of a call, its shapes and type, and its work, if it is known; else why not."""
 
     name: str
-    shape: str
-    type: str
-    flop: int
-    bytes: int
+    shape: str = ""
+    type: str = ""
+    flop: int = 0
+    bytes: int = 0
+    why_not: str = ""
 
 
 Dims = Sequence[Sequence[int]]
 Texts = Sequence[str]
 
 
-def _product(dims: Dims, concrete: Texts, first: int) -> _Problem | None:
-    """Return the work of a product of matrices, or of batches of them, whose first operand is input `first`."""
+def _product(dims: Dims, concrete: Texts, first: int, is_summed: int = 0) -> _Problem | None:
+    """Return the work of a product of matrices or vectors, or of batches of matrices, which may be summed up.
+
+    The first operand is input `first`.
+    """
     a, b = dims[first], dims[first + 1]
-    if len(a) not in (2, 3) or len(a) != len(b) or a[-1] != b[-2] or (len(a) == 3 and a[0] != b[0]):
+    if (len(a), len(b)) not in ((1, 1), (2, 1), (2, 2), (3, 3)) or (len(a) == 3 and a[0] != b[0]):
         return None
-    batch = a[0] if len(a) == 3 else 1
-    rows, inner, columns = a[-2], a[-1], b[-1]
-    return _Problem(2 * batch * rows * inner * columns, batch * (rows * inner + inner * columns + rows * columns))
+    batch, rows, inner = (1, 1, 1, *a)[-3:]
+    columns = b[-1] if len(b) > 1 else 1
+    if inner != b[-2 if len(b) > 1 else 0]:
+        return None
+    out = rows * columns if is_summed else batch * rows * columns
+    return _Problem(2 * batch * rows * inner * columns, math.prod(a) + math.prod(b) + out)
+
+
+def _output_product(dims: Dims, concrete: Texts) -> _Problem | None:
+    """Return the work of a product of matrices by its output and its first input, either of which may be transposed.
+
+    The second input may be missing: a matrix, as far as the output does not tell its other dimensions.
+    """
+    out, a, *others = dims
+    if not 2 <= len(a) <= len(out) or out[-2] not in a[-2:]:
+        return None
+    inner = a[-1] * a[-2] // out[-2]
+    b = next((size for size in others[:1] if len(size) > 2), (inner, out[-1]))
+    if sorted(b[-2:]) != sorted((inner, out[-1])):
+        return None
+    return _Problem(2 * math.prod(out) * inner, math.prod(a) + math.prod(b) + math.prod(out))
+
+
+def _output_convolution(dims: Dims, concrete: Texts) -> _Problem | None:
+    """Return the work of a convolution by its output, unless the second input may be what is added to that."""
+    out, data, weight = dims[:3]
+    if len(out) < 3 or not len(out) == len(data) == len(weight) or weight[0] != out[1] or list(weight) == list(out):
+        return None
+    return _Problem(2 * math.prod(out) * math.prod(weight[1:]), math.prod(data) + math.prod(weight) + math.prod(out))
+
+
+def _not_computed(dims: Dims, concrete: Texts) -> None:
+    """Return nothing: shapes do not tell the work, or no rule is known."""
 
 
 def _attention(dims: Dims, concrete: Texts, causal: int, heads_at: int, first: int = 0) -> _Problem | None:
@@ -140,7 +178,10 @@ def _integers(text: str, count: int) -> list[int]:
 
 
 _KINDS: Mapping[str, Callable[..., _Problem | None]] = {
+    NOT_COMPUTED[0]: _not_computed,
     "product": _product,
+    "output_product": _output_product,
+    "output_convolution": _output_convolution,
     "attention": _attention,
     "efficient_attention": _efficient_attention,
     "convolution": _convolution,
@@ -156,27 +197,29 @@ def flops(table: SliceTable, peak: Peak | None = None) -> Section:
     least, by operations or bytes, of the time it took.
     """
     section = Section("flops", _COLUMNS)
+    sources = table.trace.sources
+    elements = {
+        name: element for info in sources for marks in info.marks.flops for name, element in marks.elements.items()
+    }
+    if not elements:
+        read = sorted({info.format for info in sources})
+        section.notes.append(f"operations of calls are not read from {', '.join(read)}")
+        return section
     rows, which, calls = _calls(table)
     if not len(rows):
-        section.notes.append("no shapes of such calls")
+        section.notes.append("no products, convolutions or attention of a known name")
         return section
     time, of_device = _time(table, rows)
-    elements = {
-        name: element
-        for info in table.trace.sources
-        if info.marks.flops
-        for name, element in info.marks.flops.elements.items()
-    }
     has_time = time > 0
     counts = np.bincount(which[has_time], minlength=len(calls)).tolist()
     times = np.zeros(len(calls), np.int64)
     np.add.at(times, which, time)
     groups: dict[tuple[str, str, str], list[int]] = {}
     for number, call in enumerate(calls):
-        if counts[number] and call is not None:
+        if counts[number] and call.flop:
             groups.setdefault((call.name, call.shape, call.type), []).append(number)
     for (name, shape, kind), members in groups.items():
-        same = [(call, counts[at]) for at in members if (call := calls[at]) is not None]
+        same = [(calls[at], counts[at]) for at in members]
         flop, size = (sum(count * getattr(call, field) for call, count in same) for field in ("flop", "bytes"))
         total, count = int(np.sum(times[members])), sum(count for _, count in same)
         share = peak.share(flop, size, total, elements[kind][0]) if peak is not None and kind in elements else None
@@ -193,10 +236,17 @@ def flops(table: SliceTable, peak: Peak | None = None) -> Section:
     idle = int(np.count_nonzero(~has_time))
     if idle:
         section.notes.append(f"left out: {quantity(idle, CALLS)} without recorded work on the device beside them")
-    untold = [number for number, call in enumerate(calls) if call is None and counts[number]]
-    if untold:
-        some, length = sum(counts[number] for number in untold), format_short(int(np.sum(times[untold])))
-        section.notes.append(f"left out: {quantity(some, CALLS)} whose shapes do not tell the work, {length} in all")
+    unknown: dict[str, list[int]] = {}
+    for number in np.argsort(-times, kind="stable").tolist():
+        if counts[number] and not calls[number].flop:
+            unknown.setdefault(calls[number].why_not, []).append(number)
+    for why, members in unknown.items():
+        some, length = sum(counts[at] for at in members), format_short(int(np.sum(times[members])))
+        names = [*dict.fromkeys(calls[at].name for at in members)]
+        named = (
+            f"{', '.join(names[:_MOST_NAMES])}{f' and {more} more' if (more := len(names) - _MOST_NAMES) > 0 else ''}"
+        )
+        section.notes.append(f"left out: {quantity(some, CALLS)} {why}, {length} in all: {named}")
     of_rows = int(sum(np.sum(times[members]) for members in groups.values()))
     if 0 < of_rows < of_device:
         known = shown_cell(of_rows / of_device, Unit.SHARE)
@@ -208,64 +258,80 @@ def flops(table: SliceTable, peak: Peak | None = None) -> Section:
     return section
 
 
-def _calls(table: SliceTable) -> tuple[Rows, Rows, list[_Call | None]]:
-    """Return the rows of calls of listed names that hold no other such call, the number of each, and calls by number.
-
-    A call whose shapes do not tell its work is None.
-    """
+def _calls(table: SliceTable) -> tuple[Rows, Rows, list[_Call]]:
+    """Return the rows of calls of listed operations that hold no other one, the number of each, and calls by number."""
     trace, slices = table.trace, table.trace.slices
     is_call = np.zeros(len(slices.ts), bool)
-    parts: list[tuple[Rows, FlopMarks, dict[int, tuple[str, tuple[int, ...]]]]] = []
+    parts: list[tuple[Rows, I64, Sequence[str], FlopMarks]] = []
     for number, info in enumerate(trace.sources):
-        if (marks := info.marks.flops) is not None:
-            rows = table.rows_of(number)
-            rows = rows[table.is_counted[rows] & table.timed[rows]]
-            distinct = distinct_values(slices.name[rows]).tolist()
-            names = {at: kind for at in distinct if (kind := marks.kinds.get(trace.strings[at]))}
-            rows = rows[np.isin(slices.name[rows], list(names))]
-            is_call[rows] = True
-            parts.append((rows, marks, names))
+        rows = table.rows_of(number)
+        rows = rows[table.is_counted[rows] & table.timed[rows]]
+        for marks in info.marks.flops:
+            numbers, operations = _operations(table, rows, marks)
+            listed = np.isin(numbers, [at for at, operation in enumerate(operations) if operation in marks.kinds])
+            is_call[rows[listed]] = True
+            parts.append((rows[listed], numbers[listed], operations, marks))
     parent = table.nesting.parent[is_call]
     holds = np.append(np.zeros(len(slices.ts), bool), False)  # NONE is the last one
     holds[first_above(table, np.where(parent == NO_PARENT, NONE, parent), is_call)] = True
     found: list[Rows] = [np.empty(0, np.intp)]
-    which, calls = [np.empty(0, np.intp)], list[_Call | None]()
-    for rows, marks, names in parts:
-        rows = rows[~holds[rows]]
-        keys = (marks.shapes, marks.types, marks.inputs)
+    which, calls = [np.empty(0, np.intp)], list[_Call]()
+    for rows, operation_of, operations, marks in parts:
+        innermost = ~holds[rows]
+        rows, operation_of = rows[innermost], operation_of[innermost]
+        keys = [key for key in (marks.shapes, marks.types, marks.inputs, marks.outputs) if key]
         numbers, values = arg_values(trace.args, slices.args_at[rows], slices.args_len[rows], keys, repeated=True)
-        pairs, places = np.unique(slices.name[rows].astype(np.int64) * len(values) + numbers, return_inverse=True)
+        pairs, places = np.unique(operation_of * len(values) + numbers, return_inverse=True)
         found.append(rows)
         which.append(len(calls) + places.reshape(-1))
-        for name, at in zip(*(part.tolist() for part in np.divmod(pairs, max(len(values), 1))), strict=True):
-            calls.append(_call(trace.strings[name], names[name], marks.elements, *values[at]))
+        for operation, at in zip(*(part.tolist() for part in np.divmod(pairs, max(len(values), 1))), strict=True):
+            calls.append(_call(operations[operation], marks, dict(zip(keys, values[at], strict=True))))
     return np.concatenate(found), np.concatenate(which), calls
 
 
-def _call(
-    name: str,
-    kind: tuple[str, tuple[int, ...]],
-    elements: Mapping[str, tuple[str, int]],
-    dims: Any,
-    types: Any,
-    concrete: Any,
-) -> _Call | None:
-    """Return a call; None if its args do not tell its work."""
-    if dims is ABSENT or types is ABSENT or not isinstance(dims, list) or not isinstance(types, list):
-        return None
+def _operations(table: SliceTable, rows: Rows, marks: FlopMarks) -> tuple[I64, Sequence[str]]:
+    """Return the number of the operation of each of some slices, and the operations; it is "" if they are no calls."""
+    trace, slices = table.trace, table.trace.slices
+    if not marks.calls:
+        return slices.name[rows].astype(np.int64), trace.strings
+    at, length = slices.args_at[rows], slices.args_len[rows]
+    numbers, values = arg_values(
+        trace.args, at, np.where(having_any(at, length, trace.args, marks.calls[:1]), length, 0), marks.calls
+    )
+    return numbers.astype(np.int64), [
+        "" if ABSENT in of_slice or not isinstance(of_slice[0], str) else of_slice[0] for of_slice in values
+    ]
+
+
+def _call(name: str, marks: FlopMarks, args: Mapping[str, Any]) -> _Call:
+    """Return a call by its operation and its args."""
+    dims, types = _operands(args[marks.shapes], args.get(marks.types))
+    outputs, _ = _operands(args[marks.outputs], None) if marks.outputs else ((), ())
+    kind, parameters = marks.kinds[name]
+    if kind != NOT_COMPUTED[0] and (not dims or (marks.outputs and not outputs)):
+        return _Call(name, why_not=f"without recorded shapes{f' ({marks.how})' if marks.how else ''}")
+    concrete = args.get(marks.inputs)
     texts = [text if isinstance(text, str) else "" for text in concrete] if isinstance(concrete, list) else []
-    function, parameters = _KINDS[kind[0]], kind[1]
     try:
-        problem = function(dims, texts, *parameters)
-    except (IndexError, TypeError, ValueError):
-        return None
+        problem = _KINDS[kind]([*outputs, *dims], texts, *parameters)
+    except (IndexError, TypeError, ValueError, ZeroDivisionError):
+        problem = None
     if problem is None or problem.flop <= 0:
-        return None
-    shown = [size for size in dims if size]
-    of_operand = next((text for text, size in zip(types, dims, strict=False) if len(size) > 1), "")
-    shape = " ".join("x".join(map(str, size)) for size in shown)
-    size = problem.elements * elements.get(of_operand, ("", 0))[1]
-    return _Call(name, shape, str(of_operand), problem.flop, size)
+        return _Call(name, why_not="whose work is not computed")
+    of_operand = next((str(text) for text, size in zip(types, dims, strict=False) if len(size) > 1), "")
+    of_operand = of_operand or next((str(text) for text, size in zip(types, dims, strict=False) if size), "")
+    shape = " ".join("x".join(map(str, size)) for size in dims if size)
+    return _Call(name, shape, of_operand, problem.flop, problem.elements * marks.elements.get(of_operand, ("", 0))[1])
+
+
+def _operands(shapes: Any, types: Any) -> tuple[list[Any], list[Any]]:
+    """Return the shapes and the types of what a call reads or writes; of objects, each has its type and its shape."""
+    if not isinstance(shapes, list):
+        return [], []
+    if shapes and all(isinstance(shape, dict) and len(shape) == 1 for shape in shapes):
+        pairs = [pair for shape in shapes for pair in shape.items()]
+        return [shape for _, shape in pairs], [kind for kind, _ in pairs]
+    return shapes, types if isinstance(types, list) else []
 
 
 def _time(table: SliceTable, calls: Rows) -> tuple[I64, int]:

@@ -42,7 +42,7 @@ from traceconv.model.args import join_args
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import REALTIME, ClockDomain, ClockSnapshot, Provenance, Run, Zero, looks_like_unix_time
 from traceconv.model.diagnostics import absent, noted
-from traceconv.model.marks import COMMUNICATION, CountMarks, DeviceMarks, FormatMarks
+from traceconv.model.marks import COMMUNICATION, NOT_COMPUTED, CountMarks, DeviceMarks, FlopMarks, FormatMarks
 from traceconv.model.numbers import whole, whole_of
 from traceconv.model.source_info import Layer
 from traceconv.model.trace import SliceId
@@ -93,6 +93,32 @@ _OTHERS = frozenset(
 )
 _KNOWN = _NUMBERS | _OTHERS
 
+#: By the operators of ONNX and com.microsoft. Inputs lack weights that a kernel keeps in another form.
+_FLOPS = FlopMarks(
+    "input_type_shape",
+    {
+        **dict.fromkeys(("Conv", "FusedConv", "NhwcFusedConv"), ("output_convolution", ())),
+        **dict.fromkeys(("MatMul", "FusedMatMul", "Gemm", "FusedGemm"), ("output_product", ())),
+        **dict.fromkeys(
+            (
+                *("ConvTranspose", "ConvInteger", "QLinearConv", "Einsum", "MatMulInteger", "QLinearMatMul", "QGemm"),
+                *("MatMulNBits", "MatMulIntegerToFloat", "DynamicQuantizeMatMul", "GemmFloat8", "LSTM", "GRU", "RNN"),
+                *("Attention", "MultiHeadAttention", "GroupQueryAttention", "QAttention", "PackedAttention"),
+            ),
+            NOT_COMPUTED,
+        ),
+    },
+    {
+        "float": ("float32", 4),
+        "double": ("float64", 8),
+        "float16": ("float16", 2),
+        "bfloat16": ("bfloat16", 2),
+        "int32": ("int32", 4),
+    },
+    outputs="output_type_shape",
+    calls=("op_name", "provider"),  # fences have no provider
+    how="later versions record them, such as 1.12",
+)
 _COUNTER_HELP = (
     "perf counter per layer: drawn from the start of the layer to its end, 0 between layers. It counts only the thread "
     "that runs the layer (not the threads of its pool) and only user mode"
@@ -154,6 +180,7 @@ class OnnxRuntime(Importer):
         steps="model_run",
         spans="(?:Sequential|Parallel)Executor::Execute",
         unmeasured="Kernel",
+        flops=(_FLOPS,),
         memory=rf"(?:{'|'.join(_LEVELS)})(?: \(.*\))?",
         # Every other number among the args is a counter of the fork.
         counts=CountMarks(("Node",), rf"(?!(?:{'|'.join(sorted(_KNOWN))})$).+"),

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -200,20 +200,31 @@ class BackwardMarks(Struct, frozen=True):
     names: str
 
 
+#: The kind of calls whose work is not computed, unless other calls with work run inside.
+NOT_COMPUTED: Final = ("not computed", ())
+
+
 class FlopMarks(Struct, frozen=True):
     """How to tell the floating-point operations of calls from the shapes of their inputs.
 
     Attributes:
-        shapes, types, inputs: the args with the shape, the type, and the text of each input of a call.
-        kinds: by the name of calls the kind of their work, and where its parameters are; see `answers.flops`.
+        shapes: the arg with the shape of each input of a call, or with an object of its type and its shape.
+        kinds: by the operation of a call the kind of its work, and where its parameters are; see `answers.flops`.
         elements: the types as the format names them; the name that all formats have for each, and its bytes.
+        types, inputs: the args with the type and the text of each input, if other args have them.
+        outputs: the arg with the shapes of outputs, which come before those of inputs; "" if none has.
+        calls: the args that each call has, the first with its operation; () if that is its name.
+        how: how shapes are recorded, for messages; "" if they always are.
     """
 
     shapes: str
-    types: str
-    inputs: str
     kinds: Mapping[str, tuple[str, tuple[int, ...]]]
     elements: Mapping[str, tuple[str, int]]
+    types: str = ""
+    inputs: str = ""
+    outputs: str = ""
+    calls: tuple[str, ...] = ()
+    how: str = ""
 
 
 class AllocationMarks(Struct, frozen=True):
@@ -288,7 +299,7 @@ class FormatMarks(Struct, frozen=True):
         waits: a pattern of the names of slices in which a thread waits, besides WAITS; "" if there are none.
         exchanges: a pattern found in the names of slices in which a thread exchanges data with other ranks, or waits
             for them; "" if the format has none.
-        flops: how to tell the operations of calls; None if nothing tells them.
+        flops: how to tell the operations of calls; () if nothing tells them, several of an output of traceconv.
         ranges: the categories of ranges that the user's program marks.
         backward: how to find the operator of a backward operator; None if nothing tells.
         environment: by name, the places in the metadata of what the recording was made with: the keys on the way there;
@@ -325,7 +336,7 @@ class FormatMarks(Struct, frozen=True):
     ranges: tuple[str, ...] = ()
     backward: BackwardMarks | None = None
     spans: str = ""
-    flops: FlopMarks | None = None
+    flops: tuple[FlopMarks, ...] = ()
     waits: str = ""
     exchanges: str = ""
     allocations: AllocationMarks | None = None
@@ -415,10 +426,12 @@ ANY_TOOL_MARKS: Final = FormatMarks(
 
 # -- the declarations of several formats -------------------------------------------------------------------------------
 
-#: Names of declarations: of these the first one counts; of the next, any pattern; of the last, all texts.
-_FIRST = ("primitives", "sums", "modules", "backward", "flops")
+_Value = TypeVar("_Value")
+
+#: Names of declarations: of these the first one counts; of the next, any pattern; of the last, all values.
+_FIRST = ("primitives", "sums", "modules", "backward")
 _PATTERNS = ("steps", "memory", "times", "waits", "exchanges")
-_TEXTS = ("step_args", "asides", "shapes", "ranges")
+_VALUES = ("step_args", "asides", "shapes", "ranges", "flops")
 
 
 def marks_of_output(marks: Sequence[FormatMarks]) -> FormatMarks:
@@ -428,7 +441,7 @@ def marks_of_output(marks: Sequence[FormatMarks]) -> FormatMarks:
     launching = [mark for mark in marks if mark.launches is not None]
     values: dict[str, Any] = {name: _any_of(getattr(mark, name) for mark in marks) for name in _PATTERNS}
     values["spans"] = _any_of(mark.spans for mark in (ANY_TOOL_MARKS, *marks))
-    values |= {name: _distinct(getattr(mark, name) for mark in marks) for name in _TEXTS}
+    values |= {name: _distinct(getattr(mark, name) for mark in marks) for name in _VALUES}
     for name in _FIRST:
         values[name] = next((value for mark in marks if (value := getattr(mark, name))), getattr(NO_MARKS, name))
     if all(mark.operators for mark in launching):
@@ -466,8 +479,12 @@ def _any_of(patterns: Iterable[str], form: str = "{}") -> str:
     return "|".join(form.format(pattern) for pattern in dict.fromkeys(filter(None, patterns)))
 
 
-def _distinct(texts: Iterable[Iterable[str]]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(chain.from_iterable(texts)))
+def _distinct(values: Iterable[Iterable[_Value]]) -> tuple[_Value, ...]:
+    found: list[_Value] = []
+    for value in chain.from_iterable(values):
+        if value not in found:
+            found.append(value)
+    return tuple(found)
 
 
 # -- reading launches -------------------------------------------------------------------------------------------------

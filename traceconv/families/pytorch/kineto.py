@@ -70,6 +70,7 @@ from traceconv.model.marks import (
     EXCHANGES,
     GPU_FLOWS,
     GPU_LAUNCHES,
+    NOT_COMPUTED,
     AllocationMarks,
     CountMarks,
     FlopMarks,
@@ -112,11 +113,13 @@ _ON_DEVICE = frozenset((*_DEVICE_WORK, *_DEVICE_MARKS, "Kernel", "Memcpy", "Mems
 #: By the signatures in PyTorch's native_functions.yaml (2.9). Calls that hold others of these do not count.
 _FLOPS = FlopMarks(
     "Input Dims",
-    "Input type",
-    "Concrete Inputs",
     {
-        **dict.fromkeys(("aten::mm", "aten::bmm", "aten::_scaled_mm", "aten::_int_mm"), ("product", (0,))),
-        **dict.fromkeys(("aten::addmm", "aten::baddbmm", "aten::_addmm_activation"), ("product", (1,))),
+        **dict.fromkeys(
+            (*("aten::mm", "aten::bmm", "aten::mv", "aten::dot", "aten::vdot"), "aten::_scaled_mm", "aten::_int_mm"),
+            ("product", (0,)),
+        ),
+        **dict.fromkeys(("aten::addmm", "aten::baddbmm", "aten::addmv", "aten::_addmm_activation"), ("product", (1,))),
+        "aten::addbmm": ("product", (1, 1)),
         "aten::_flash_attention_forward": ("attention", (8, 2)),
         "aten::_flash_attention_backward": ("attention", (11, 2, 1)),
         "aten::_scaled_dot_product_flash_attention": ("attention", (4, 1)),
@@ -133,6 +136,20 @@ _FLOPS = FlopMarks(
         "aten::cudnn_convolution": ("convolution", (2, 3, 4)),
         **dict.fromkeys(("aten::mkldnn_convolution", "aten::miopen_convolution"), ("convolution", (3, 4, 5))),
         "aten::convolution_backward": ("convolution_backward", (7, 10)),
+        **dict.fromkeys(
+            (
+                *("aten::linear", "aten::matmul", "aten::einsum", "aten::tensordot", "aten::bilinear"),
+                *("aten::conv1d", "aten::conv2d", "aten::conv3d", "aten::_convolution_mode"),
+                *("aten::conv_transpose1d", "aten::conv_transpose2d", "aten::conv_transpose3d"),
+                *("aten::cudnn_convolution_transpose", "aten::miopen_convolution_transpose"),
+                *("aten::cudnn_convolution_relu", "aten::cudnn_convolution_add_relu", "aten::mkldnn_linear"),
+                *("aten::_grouped_mm", "aten::_scaled_grouped_mm", "aten::_scaled_mm_v2"),
+                *("aten::_weight_int4pack_mm", "aten::_weight_int8pack_mm", "aten::_cslt_sparse_mm"),
+                *("aten::scaled_dot_product_attention", "aten::_scaled_dot_product_attention_math"),
+                "aten::_scaled_dot_product_fused_attention_overrideable",
+            ),
+            NOT_COMPUTED,
+        ),
     },
     {
         "float": ("float32", 4),
@@ -145,6 +162,9 @@ _FLOPS = FlopMarks(
         "signed char": ("int8", 1),
         "int": ("int32", 4),
     },
+    types="Input type",
+    inputs="Concrete Inputs",
+    how="record_shapes=True of the profiler records them",
 )
 #: With the calls of Kineto in 2021 (torch 1.8 and 1.9).
 _LAUNCHES = structs.replace(GPU_LAUNCHES, calls=(*GPU_LAUNCHES.calls, "Runtime"))
@@ -286,7 +306,7 @@ class PytorchKineto(Importer):
         exchanges=EXCHANGES,
         ranges=("user_annotation",),
         backward=torch_ranges.BACKWARD,
-        flops=_FLOPS,
+        flops=(_FLOPS,),
         allocations=AllocationMarks(
             r"\[memory\]", "Bytes", "Addr", ("Device Type", "Device Id"), devices=_DEVICE_TYPES
         ),
