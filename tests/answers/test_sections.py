@@ -83,7 +83,16 @@ def test_chunks_of_rows_change_nothing(rows: int, monkeypatch: pytest.MonkeyPatc
 
 def test_calls_of_the_system_wait_in_all_formats(tmp_path: Path) -> None:
     """Others are calls of Nsight Systems, and may be functions of the program elsewhere."""
-    names = ["futex", "pthread_cond_wait", "epoll_wait", "poll", "select", "sleep", "futexes"]
+    names = [
+        "futex",
+        "pthread_cond_wait",
+        "epoll_wait",
+        "KernelAndDeviceFunc::Run",
+        "poll",
+        "select",
+        "sleep",
+        "futexes",
+    ]
     events = [
         {"ph": "X", "name": name, "ts": at, "dur": 1, "pid": 1, "tid": 1, "args": {}} for at, name in enumerate(names)
     ]
@@ -92,7 +101,7 @@ def test_calls_of_the_system_wait_in_all_formats(tmp_path: Path) -> None:
         {row["name"] for row in report([tmp_path / "a.json"], Questions([name]))[0].records()}
         for name in ("waits", "operations")
     ]
-    assert found == [set(names[:3]), set(names[3:])]
+    assert found == [set(names[:4]), set(names[4:])]
 
 
 @pytest.mark.parametrize(

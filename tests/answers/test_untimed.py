@@ -13,6 +13,8 @@ import traceconv
 from tests.answers.test_ranks import MS, US, collective, write
 from tests.answers.test_ranks import tables as tables_of_ranks
 from tests.answers.test_sections import KINETO, event, kineto, launched, only, parts
+from tests.golden import ROOT
+from traceconv import Questions
 from traceconv.answers.device_time import device
 from traceconv.answers.slice_tables import SliceTable
 from traceconv.answers.steps import NOT_RECORDED, steps
@@ -51,6 +53,19 @@ def test_what_has_no_duration_made_no_step_slow(tmp_path: Path) -> None:
         events.append(event("conv", number * 100 + 70 if slow else number * 100 + 30, 6 + slow // 10))
     row = only(steps(kineto(tmp_path / "a.json", events))[0], state="outlier")
     assert (row["step"], row["slower_operation"]) == ("ProfilerStep#3", NOT_RECORDED)
+
+
+@pytest.mark.parametrize(
+    ("case", "why"),
+    [
+        ("chrome-trace/no-duration", "All recorded durations are 0."),
+        ("deepsparse/v180-sr", "No durations are recorded."),
+    ],
+)
+def test_a_recording_without_durations_does_not_tell_what_took_the_time(case: str, why: str) -> None:
+    (path,) = (ROOT / case).glob("input.*")
+    found, unanswered = traceconv.report([path], Questions(["summary"]))
+    assert (found.rows, unanswered.rows[0]) == ([], ("What took the time?", why))
 
 
 def test_work_of_unknown_duration_does_not_keep_a_device_busy(tmp_path: Path) -> None:

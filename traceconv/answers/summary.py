@@ -667,12 +667,21 @@ def _before_launch(rows: Sequence[Row]) -> str:
     )
 
 
-def _no_device(tables: Tables) -> Iterator[tuple[Cell, ...]]:
-    if not any(tables.rows(name) for name in _OF_SLICES):
+def _no_times(tables: Tables) -> Iterator[tuple[Cell, ...]]:
+    rows = {name: tables.rows(name) for name in _OF_SLICES}
+    if not any(rows.values()):
         found = [name for name in ("layers", "run_ratios", "stated_totals") if tables.rows(name)]
         where = f"; what else the inputs state is in {', '.join(found)}" if found else ""
         yield "What took the time?", f"No slices are recorded{where}."
-    elif not tables.devices() and tables.rows("operations"):
+    elif not (
+        tables.devices() or _sum([*rows["operations"], *rows["waits"]], "self_ns") or _sum(rows["steps"], "duration_ns")
+    ):
+        recorded = any(row["self_ns"] is not None for row in (*rows["operations"], *rows["waits"]))
+        yield "What took the time?", f"{'All recorded durations are 0' if recorded else 'No durations are recorded'}."
+
+
+def _no_device(tables: Tables) -> Iterator[tuple[Cell, ...]]:
+    if not tables.devices() and tables.rows("operations"):
         yield "Did a device limit the run?", _sentence(tables.notes("device") or ["its work has no duration"])
 
 
@@ -696,6 +705,7 @@ def _waits_of_ranks(tables: Tables) -> Iterator[tuple[Cell, ...]]:
 
 _QUESTIONS: tuple[Callable[[Tables], Iterator[tuple[Cell, ...]]], ...] = (
     _idle_without_cause,
+    _no_times,
     _no_device,
     _no_steps,
     _no_operators,

@@ -360,6 +360,7 @@ COMMUNICATION: Final = (
 EXCHANGES: Final = rf"{COMMUNICATION}|^(?:c10d::|gloo:|mpi:|record_param_comms|ProcessGroup)"
 #: The whole names of slices in which a thread or a stream only waits: calls of CUDA and HIP; Kineto's waits of streams;
 #: locks, sleeps and queues of Python as PyTorch and viztracer name them; calls of the system; MXNet; XLA.
+#: TensorFlow's KernelAndDeviceFunc::Run waits until other threads ran a function (common_runtime/eager).
 WAITS: Final = (
     r"(?:cuda|hip)(?:Device|Stream|Event|Ctx)Synchronize(?:_ptsz)?|cu(?:Ctx|Stream|Event)Synchronize(?:_ptsz)?"
     r"|(?:Context|Stream|Event|Unknown) Sync|Stream Wait Event"
@@ -370,7 +371,7 @@ WAITS: Final = (
     r"|pthread_(?:cond_(?:timed)?wait|join|mutex_lock)|sem_(?:timed)?wait|(?:clock_)?nanosleep|usleep|futex|epoll_p?wait"
     r"|MXNDArrayWaitAll|MXNDArrayWaitToRead|WaitForVar|LocalDeviceState::WaitFor|.*::Await"
     r"|\$\S+\.py:\d+ (?:try_to_block|block_until_ready|wait|wait_for|acquire|join)"
-    r"|ThunkExecutor::Execute \(wait for completion\)|Wait for (?:donation|usage) holds"
+    r"|ThunkExecutor::Execute \(wait for completion\)|Wait for (?:donation|usage) holds|KernelAndDeviceFunc::Run"
 )
 #: More calls of the system in which a thread waits, as Nsight Systems records them. Elsewhere these can be other names.
 SYSTEM_WAITS: Final = r"p?poll|p?select|sleep"
