@@ -333,6 +333,16 @@ def test_steps_are_timed_and_outliers_explained(tmp_path: Path) -> None:
         steps(replace(kineto(tmp_path / "b.json", events), step_name="("))
 
 
+@pytest.mark.parametrize("case", ["nsight-systems/session", "nvprof/unified-memory", "pytorch-kineto/cuda-streams"])
+def test_overhead_that_cupti_states_is_no_operation(case: str) -> None:
+    (path,) = (ROOT / case).glob("input.*")
+    trace = read(path)
+    slices = trace.slices
+    stated = {trace.strings[name] for name in slices.name[slices.category == trace.strings.index("overhead")]}
+    assert stated
+    assert stated.isdisjoint(row["name"] for row in operations(SliceTable(trace)).records())
+
+
 def test_a_step_that_is_recorded_twice_is_one(tmp_path: Path) -> None:
     events = [event(f"ProfilerStep#{at}", 30 * at, 20, cat="user_annotation") for at in range(3)]
     events += [event("conv", 30 * at + 1, 9) for at in range(3)]

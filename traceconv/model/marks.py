@@ -413,6 +413,7 @@ GPU_FLOWS: Final = r"launch|ac2g|async_[cgn]pu"
 GPU_MARKS: Final = FormatMarks(
     GPU_LAUNCHES,
     launch_flows=GPU_FLOWS,
+    asides=("overhead",),
     unmeasured=".*",  # CUPTI states it for each kind of its records, and the recording begins before all of them
     memory=r"Allocated memory \(.*\)|Allocated .* memory",
     exchanges=EXCHANGES,

@@ -229,7 +229,8 @@ THREAD_TABLES: Final = {
     **{f"CUPTI_ACTIVITY_KIND_OPENACC_{kind}": "openacc" for kind in ("DATA", "LAUNCH", "OTHER")},
     "CUDA_HOST_CALLBACK": "cuda_host_callback",
     **dict.fromkeys(("CUDA_GRAPH_NODE_EVENTS", "CUDA_GRAPH_EVENTS"), "cuda_graph"),
-    **dict.fromkeys(("PROFILER_OVERHEAD", "CUPTI_ACTIVITY_KIND_OVERHEAD", "CUPTI_ACTIVITY_KIND_JIT"), "overhead"),
+    **dict.fromkeys(("PROFILER_OVERHEAD", "CUPTI_ACTIVITY_KIND_OVERHEAD"), "overhead"),
+    "CUPTI_ACTIVITY_KIND_JIT": "jit",
 }
 #: Tables that hold the call stacks of others, by the column that leads there.
 CALL_STACKS: Final = {
