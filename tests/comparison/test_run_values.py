@@ -129,6 +129,13 @@ def _values(tmp_path: Path, *events: dict[str, Any]) -> dict[str, Values]:
     return run_values(kineto(tmp_path / "k.json", [*events]), ("name",))
 
 
+def test_what_is_as_long_as_a_step_is_in_it_wherever_the_file_has_it(tmp_path: Path) -> None:
+    marks = [event(f"ProfilerStep#{at}", 1000 + 100 * at, 100, cat="user_annotation") for at in range(3)]
+    values = _values(tmp_path, *(each for mark in marks for each in (event("aten::mm", mark["ts"], 100), mark)))
+    assert dict(zip(values["operations"].keys, values["operations"].sums, strict=True))[("aten::mm",)] == 300_000
+    assert values["parts"].keys == [("host",)]
+
+
 def test_device_work_belongs_to_the_step_that_launched_it(tmp_path: Path) -> None:
     values = _values(
         tmp_path,

@@ -621,7 +621,7 @@ class _Threads(Struct, frozen=True):
     """The slices of the threads that have steps, each thread with its lanes together.
 
     Attributes:
-        rows: the slices by thread and start, those around others first.
+        rows: the slices by thread and start, those around others first, steps around what is as long.
         place: where each slice of the trace is in `rows`, NONE if it is not.
         thread: the main track of each of `rows`.
         line: the timeline of each main track, NONE without one.
@@ -639,7 +639,9 @@ def _threads(table: SliceTable) -> _Threads:
     slices = table.trace.slices
     thread = table.row_of_track[slices.track[table.recorded]]
     some = np.isin(thread, table.row_of_track[slices.track[step_rows(table)]])
-    rows, thread = table.recorded[some], thread[some]
+    rows = table.recorded[some]
+    rows = rows[np.lexsort((~is_step(table)[rows], -slices.dur[rows], slices.ts[rows], slices.track[rows]))]
+    thread = table.row_of_track[slices.track[rows]]
     order = np.lexsort((-slices.dur[rows], slices.ts[rows], thread))
     place = np.full(len(slices.ts), NONE, np.int64)
     place[rows[order]] = np.arange(len(rows))
