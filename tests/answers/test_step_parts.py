@@ -6,6 +6,7 @@ import json
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
+from shlex import split
 from typing import Any
 
 import pytest
@@ -335,9 +336,51 @@ def test_a_range_that_repeats_is_said_where_nothing_marks_steps(count: int, said
     """It is a part of what repeats: nothing tells where a step begins."""
     events = [event("Optimizer.step", 100 + 20 * at, 10, cat="user_annotation") for at in range(count)]
     events += [event("aten::mm", 10 * at, 5) for at in range(5)]
+    named = "'Optimizer\\.step'" if said else "REGEX"
     assert no_steps(kineto(tmp_path / "a.json", events)) == (
-        f"no input marks steps{said}; if slices of the input are steps, name them: --step-name REGEX"
+        f"no input marks steps{said}; if slices of the input are steps, name them: --step-name {named}"
     )
+
+
+@pytest.mark.parametrize(
+    ("names", "category", "said", "pattern"),
+    [
+        (
+            ["iter 1/3", "iter 2/3", "iter 3/3"],
+            "user_annotation",
+            "iter N/N repeats 3 times, in 100.0 %",
+            r"iter \d+/\d+",
+        ),
+        (
+            ["step 3 loss=0.1", "step 4 loss=0.2", "step 5 loss=0.0"],
+            "cpu_op",
+            "step N loss=N.N",
+            r"step \d+ loss=\d+\.\d+",
+        ),
+        (["iteration_0", "iteration_10", "iteration_20"], "user_annotation", "iteration_N", r"iteration_\d+"),
+        (["training_step"] * 3, "cpu_op", "training_step repeats 3 times", "training_step"),
+        (
+            ["epoch 0", "epoch 0", "epoch 1", "epoch 1", "epoch 0"],
+            "user_annotation",
+            "epoch 0 repeats 3 times",
+            "epoch 0",
+        ),
+        (["aten::batch_norm"] * 3, "cpu_op", "", ""),
+    ],
+)
+def test_ranges_that_may_be_steps_are_said_with_a_pattern_that_finds_them(
+    names: list[str], category: str, said: str, pattern: str, tmp_path: Any
+) -> None:
+    table = kineto(tmp_path / "a.json", [event(name, 10 * at, 10, cat=category) for at, name in enumerate(names)])
+    note = no_steps(table)
+    assert not is_step(table).any()
+    assert ("repeats" in note) is bool(said)
+    assert said in note
+    if pattern:
+        stated = note.split("--step-name ")[1]
+        assert split(stated) == [pattern]
+        rows = steps(replace(table, step_name=pattern))[0].rows
+        assert len(rows) == int(note.split("repeats ")[1].split()[0])
 
 
 def test_steps_are_of_the_outermost_of_numbered_names(tmp_path: Any) -> None:

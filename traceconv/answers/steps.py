@@ -10,6 +10,7 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import compress
+from shlex import quote
 from statistics import median
 from typing import Any
 
@@ -86,6 +87,11 @@ _COUNTED = re.compile(
     r"((?:.*[^a-zA-Z])?(?:step|iter|iteration|batch)[ _#:=([-]*)([0-9]{1,18})([)\]]?)", re.IGNORECASE | re.DOTALL
 )
 _COUNTING = re.compile(r"(.*[^0-9])([0-9]{1,18})([)\]]?)", re.DOTALL)
+#: A name that may be that of a step, and what patterns of names are made of.
+_STEP_NAME = re.compile(
+    r"(?:.*[^a-zA-Z])?(?:step|iter|iteration|batch)(?:[^a-zA-Z]*[0-9].*)?", re.IGNORECASE | re.DOTALL
+)
+_DIGITS, _SYNTAX = re.compile("[0-9]+"), re.compile(r"[.^$*+?{}\[\]\\|()]")
 _LEAST_NUMBERED = 2
 #: A step is slow if it takes this many times the median of its track, and the track has this many steps.
 SLOW, LEAST_STEPS = 1.25, 3
@@ -206,8 +212,10 @@ def no_steps(table: SliceTable) -> str:
     """Return a note that there are no steps; of a pattern that matches no whole name, with names that are near."""
     pattern = table.step_name
     if not pattern:
-        parts = _parts_of_steps(table)
-        return f"no input marks steps{parts}; if slices of the input are steps, name them: --step-name REGEX"
+        parts, named = _parts_of_steps(table)
+        return (
+            f"no input marks steps{parts}; if slices of the input are steps, name them: --step-name {named or 'REGEX'}"
+        )
 
     known = table.names
     near = [*compress(known, step_pattern(pattern).accepted(known))] or table.near_names(pattern)
@@ -215,28 +223,49 @@ def no_steps(table: SliceTable) -> str:
     return f"--step-name {pattern}: no slice has a whole name that matches{shown}"
 
 
-def _parts_of_steps(table: SliceTable) -> str:
-    """Return for a note which range of the user repeats, and how much of the time it takes; "" if none does."""
-    slices = table.trace.slices
-    is_range = table.timed & ~table.is_exchange & (slices.dur > 0)
-    for number, info in enumerate(table.trace.sources):
+def _parts_of_steps(table: SliceTable) -> tuple[str, str]:
+    """Return for a note which range repeats, and how much of the time it takes, and a pattern that names it.
+
+    They are the user's, or have the name of a step; of those that repeat without overlap, on a thread, under one name
+    or names that differ in numbers only, the longest counts. Both texts are "" if none does, the pattern also if it
+    would name others on the thread.
+    """
+    trace, slices = table.trace, table.trace.slices
+    is_range = np.zeros(len(slices.ts), bool)
+    for number, info in enumerate(trace.sources):
         rows = table.rows_of(number)
-        is_range[rows] &= table.of_categories(info.marks.ranges, rows)
-    shown = names(table)
-    is_range |= table.timed & (shown.numbers >= len(table.trace.strings))
-    rows = table.recorded[is_range[table.recorded]]
-    count = len(shown.texts)
-    found: list[tuple[int, int, int, str]] = []
-    for code, members in grouped(table.row_of_track[slices.track[rows]] * count + shown.numbers[rows]):
-        busy = table.busy(rows[members])
-        if len(busy.starts) > _LEAST_NUMBERED:
-            between = int(busy.ends[-1] - busy.starts[0])
-            found.append((busy.length, between, len(members), shown.texts[code % count]))
+        is_range[rows] = table.of_categories(info.marks.ranges, rows)
+    distinct = distinct_values(slices.name[table.recorded]).tolist()
+    is_range |= np.isin(slices.name, [name for name in distinct if _STEP_NAME.fullmatch(trace.strings[name])])
+    rows = table.recorded[(is_range & table.timed & ~table.is_exchange & (slices.dur > 0))[table.recorded]]
+    known: dict[str, int] = {}
+    codes = np.zeros(len(trace.strings), np.int64)
+    for name in distinct_values(slices.name[rows]).tolist():
+        codes[name] = known.setdefault(_DIGITS.sub("N", trace.strings[name]), len(known))
+    found: list[tuple[int, int, list[int]]] = []
+    for _, same in grouped(table.row_of_track[slices.track[rows]] * max(len(known), 1) + codes[slices.name[rows]]):
+        names_of = slices.name[rows[same]].astype(np.int64)
+        is_series = len(distinct_values(names_of)) == len(same)
+        for members in [rows[same]] if is_series else [rows[same][each] for _, each in grouped(names_of)]:
+            busy = table.busy(members)
+            if len(members) > _LEAST_NUMBERED and busy.length == int(np.sum(slices.dur[members])):
+                found.append((busy.length, int(busy.ends[-1] - busy.starts[0]), members.tolist()))
     if not found:
-        return ""
-    length, between, times, name = max(found)
-    said, share = one_line(name[:_MOST_CHARACTERS]), shown_cell(length / between, Unit.SHARE)
-    return f"; {said} repeats {times} times, in {share} of the time from its first to its last"
+        return "", ""
+    length, between, longest = max(found)
+    names_of = slices.name[longest].astype(np.int64)
+    text, is_series = trace.strings[names_of[0]], len(distinct_values(names_of)) > 1
+    said = one_line((_DIGITS.sub("N", text) if is_series else text)[:_MOST_CHARACTERS])
+    pattern = _SYNTAX.sub(r"\\\g<0>", text)
+    pattern = _DIGITS.sub(r"\\d+", pattern) if is_series else pattern
+    track = table.row_of_track[slices.track[longest[0]]]
+    on_track = table.recorded[table.row_of_track[slices.track[table.recorded]] == track]
+    accepts = re.compile(pattern).fullmatch
+    accepted = [name for name in distinct_values(slices.name[on_track]).tolist() if accepts(trace.strings[name])]
+    names_it = len(text) <= _MOST_CHARACTERS and one_line(text) == text
+    names_it &= sorted(longest) == sorted(on_track[np.isin(slices.name[on_track], accepted)].tolist())
+    repeats = f"; {said} repeats {len(longest)} times, in {shown_cell(length / between, Unit.SHARE)} of the time"
+    return f"{repeats} from its first to its last", quote(pattern) if names_it else ""
 
 
 def step_pattern(pattern: str) -> UserPattern:
