@@ -350,7 +350,7 @@ NO_MARKS: Final = FormatMarks()
 #: Engine. Kernels that also normalise or add what they exchange are among them.
 COMMUNICATION: Final = (
     r"(?i:nccl|rccl|hccl|xccl|nvshmem|oneccl|oneapi::ccl::|deep_?ep|::(?:inter|intra)node::(?:\w*notify\w*|dispatch|combine)"
-    r"|msccl|rocshmem|(?:barrier|sync|rdxn|alltoall|broadcast|collect|reducescatter)\w*_on_stream_kernel"
+    r"|msccl|rocshmem|(?:barrier|sync|rdxn|alltoall|broadcast|collect|reducescatter)\w{0,40}_on_stream_kernel"
     r"|c10d::(?:symmetric_memory|intra_node_comm)::"
     r"|multimem_(?:one_shot_|two_shot_)?(?:all_?reduce|all_?gather|reduce_?scatter)"
     r"|cross_device_reduce_|(?:one|two)_?shot_?all_?reduce|all_?reduce_(?:prototype_)?(?:one|two)_?shot"
