@@ -286,7 +286,9 @@ def test_runs_without_operations_are_refused(tmp_path: Path) -> None:
     assert "empty.json: there is nothing to compare: it has no operation with a duration\n" in result.stderr
     window = run(CUDA, CUDA, "--between", "5s..6s")
     assert window.returncode == 2
-    assert "has no operation with a duration in the window\n" in window.stderr
+    assert f"{CUDA}: --between: nothing was recorded from 5 s to 6 s after the start" in window.stderr
+    idle = run(CUDA, CUDA, "--between", "98us..99us")
+    assert "has no operation with a duration in the window\n" in idle.stderr
 
 
 def test_strict_fails_where_nothing_can_be_decided() -> None:

@@ -18,9 +18,10 @@ from traceconv.comparison.environment import changes
 from traceconv.comparison.rank_tests import found_change
 from traceconv.comparison.run_values import Key, Values
 from traceconv.io.shown import Counted, one_line, quantity
+from traceconv.model.diagnostics import ROWS
 from traceconv.model.numbers import format_short
 
-_OPERATIONS, _ROWS = Counted("operation", "operations"), Counted("row", "rows")
+_OPERATIONS = Counted("operation", "operations")
 #: The standard deviation of normal noise, as a multiple of the median distance between two values.
 _OF_DISTANCES = 1.4826 / math.sqrt(2)
 #: How many more runs are proposed at most.
@@ -224,7 +225,7 @@ def _power(found: Sequence[_Series], count: int, min_change: float) -> Finding:
     spreads = sorted(_spread(series.values) for series in found[1:] or found)
     spread, rows = spreads[len(spreads) // 2], len(found)
     least = found_change(count // 2, count - count // 2, spread, rows, min_change) if can_show(count, rows) else None
-    runs, change = f"With {quantity(count, RUNS)}", f"change of one of {quantity(rows, _ROWS)}"
+    runs, change = f"With {quantity(count, RUNS)}", f"change of one of {quantity(rows, ROWS)}"
     numbers = {"spread_share": spread, "rows": rows, "found_share": least}
     if least is None:
         needed = next((more for more in range(count, count + _MOST_RUNS) if can_show(more, rows)), None)

@@ -87,7 +87,10 @@ class Selection:
             UsageError: no slice has a name that is stated as that of steps.
         """
         trace, aligned = api.on_one_clock(recordings)
-        window = window_of(SliceTable(trace), self.between) if self.between else None
+        try:
+            window = window_of(SliceTable(trace), self.between) if self.between else None
+        except UsageError as error:
+            raise UsageError(error.message, at=name, hint=error.hint) from None
         chosen = partial(holds, condition=self.condition) if self.condition else None
         table = SliceTable(trace, chosen, window, step_name=self.step_name)
         table.check_sums()
