@@ -23,14 +23,12 @@ from traceconv.io.folders import natural
 from traceconv.io.shown import one_line
 from traceconv.model.clocks import Zero
 from traceconv.model.trace import Trace
-from traceconv.model.track_table import TrackKind
+from traceconv.model.track_table import BEYOND, TrackKind
 from traceconv.recordings import Opened
 
 #: The note about recordings that are taken as one run, and how each is taken as a run.
 SEVERAL = "its recordings seem to be several runs, not the ranks of one: of one rank, or at different times"
 AS_RUNS = "diff --before-runs DIR --after-runs DIR, or history DIR"
-
-
 #: Texts of keys that say that there is none.
 _UNNAMED = {"", OTHERS, NOT_RECORDED}
 #: What shows what is no key of operations.
@@ -150,12 +148,11 @@ def _are_runs(trace: Trace, receipt: Sequence[ReceiptLine]) -> bool:
     """
     if any(isinstance(message, NoOverlap) for line in receipt for message in line.messages):
         return True
-    pids: list[set[int]] = [set() for _ in trace.sources]
-    for track in trace.tracks:
-        if track.kind is TrackKind.PROCESS and track.pid is not None:
-            pids[track.source].add(track.pid)
+    pids, of_input = trace.tracks.numbers(), trace.tracks.column("source")
+    is_process = (trace.tracks.column("kind") == TrackKind.PROCESS) & (pids > BEYOND)
     ranks: dict[tuple[str, int], list[set[int]]] = {}
-    for source, of_source in zip(trace.sources, pids, strict=True):
+    for number, source in enumerate(trace.sources):
+        of_source = set(pids[is_process & (of_input == number)].tolist())
         if source.rank is not None and of_source:
             ranks.setdefault((source.format, source.rank), []).append(of_source)
     return any(len(found) > 1 and not set.intersection(*found) for found in ranks.values())

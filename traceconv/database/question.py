@@ -105,10 +105,12 @@ def _names_in(connection: Any, query: str) -> _Names:
     whole = False
     for node in _nodes(tree):
         texts |= {text.casefold() for text in _texts_in(node)}
-        if node.get("show_type") == "SHOW_SPECIAL":  # SHOW TABLES and the like: only what a query names is there
-            raise UsageError("SHOW, or DESCRIBE, without the name of a view", hint=_HINT)
+        name = str(node.get("table_name", "")).strip('"').casefold()
         if node.get("type") in ("BASE_TABLE", "SHOW_REF"):
-            tables.add(node["table_name"].strip('"').casefold())
+            tables.add(name)
+        # SHOW TABLES and the like: only what a query names is there.
+        if node.get("type") == "SHOW_REF" and not node.get("query") and all(view.name != name for view in VIEWS):
+            raise UsageError("SHOW, or DESCRIBE, without the name of a view", hint=_HINT)
         if node.get("class") == "COLUMN_REF":
             values.add(node["column_names"][-1].casefold())
         whole = whole or node.get("class") == "STAR" or bool(node.get("column_name_alias"))
@@ -141,17 +143,19 @@ def _run(duckdb: Any, connection: Any, query: str) -> pyarrow.Table:
     try:
         found = connection.sql(query)
         if any(kind.id in _AS_TEXT for kind in found.types):
-            shown = ("::varchar" if kind.id in _AS_TEXT else "" for kind in found.types)
-            names = (name.replace('"', '""') for name in found.columns)
-            found = found.project(
-                ", ".join(
-                    f'#{at}{cast} as "{name}"' for at, (cast, name) in enumerate(zip(shown, names, strict=True), 1)
-                )
-            )
+            columns = enumerate(zip(found.columns, found.types, strict=True), 1)
+            casts = [
+                f"#{at}{'::varchar' if kind.id in _AS_TEXT else ''} as {_quoted(name)}" for at, (name, kind) in columns
+            ]
+            found = found.project(", ".join(casts))
         return found.to_arrow_table()
     except duckdb.Error:
         connection.execute(query)  # whose errors say where in the query they are
         raise
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
 
 
 def _lock(connection: Any, allow: Sequence[str]) -> None:

@@ -474,9 +474,7 @@ class ChromeReader:
         """Return all complete events of the array in the buffer, decoded at once; None if they are not all valid."""
         for body in self._bodies(at_start):
             try:
-                events = self._decode(body)
-            except _HoldsDocument:
-                return None
+                return self._take_array(body)
             except msgspec.DecodeError as error:
                 array_end = _TRAILING.search(str(error))
                 if array_end is not None:
@@ -485,9 +483,6 @@ class ChromeReader:
                     return None
             except RecursionError:
                 return None
-            else:
-                self._buffer.pos += len(body.rstrip()) - 2
-                return events
         return None
 
     def _bodies(self, at_start: bool) -> Iterator[bytes]:
@@ -507,22 +502,25 @@ class ChromeReader:
     def _up_to_bracket(self, body: bytes) -> list[Event] | None:
         """Return the events of a complete array; its closing bracket is not consumed."""
         try:
-            events = self._decode(body)
-        except (_HoldsDocument, msgspec.DecodeError):
+            return self._take_array(body)
+        except msgspec.DecodeError:
             return None
-        self._buffer.pos += len(body.rstrip()) - 2
+
+    def _take_array(self, body: bytes) -> list[Event] | None:
+        """Return the events of an array, and consume them; None if a document stands among them."""
+        events = self._decode(body)
+        if events is not None:
+            self._buffer.pos += len(body.rstrip()) - 2
         return events
 
-    def _decode(self, body: bytes) -> list[Event]:
+    def _decode(self, body: bytes) -> list[Event] | None:
         if self._plain_events:
             try:
                 return decode_events(body)
             except msgspec.ValidationError:
                 self._plain_events = False  # rare fields: use the general decoder from here on
         objects = decode_members(body)
-        if any(_is_document(members) for members in objects):
-            raise _HoldsDocument
-        return [event_of(members) for members in objects]
+        return None if any(map(_is_document, objects)) else [event_of(members) for members in objects]
 
     def _slow_batch(self) -> list[Event]:
         """Read events one by one, until only an incomplete one is left in the buffer."""
@@ -632,10 +630,6 @@ class ChromeReader:
                 return
             match = _EVENT_START.search(self._buffer.data, self._buffer.pos)
         self._buffer.pos = match.start()
-
-
-class _HoldsDocument(Exception):
-    """A whole document stands among the events of an array."""
 
 
 def _is_document(members: dict[str, Raw]) -> bool:
