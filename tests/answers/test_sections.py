@@ -88,6 +88,8 @@ def test_calls_of_the_system_wait_in_all_formats(tmp_path: Path) -> None:
         "pthread_cond_wait",
         "epoll_wait",
         "KernelAndDeviceFunc::Run",
+        "zeEventHostSynchronize",
+        "urQueueFinish",
         "poll",
         "select",
         "sleep",
@@ -101,7 +103,19 @@ def test_calls_of_the_system_wait_in_all_formats(tmp_path: Path) -> None:
         {row["name"] for row in report([tmp_path / "a.json"], Questions([name]))[0].records()}
         for name in ("waits", "operations")
     ]
-    assert found == [set(names[:4]), set(names[4:])]
+    assert found == [set(names[:6]), set(names[6:])]
+
+
+def test_synchronization_waits_and_states_of_threads_are_no_work() -> None:
+    """Of Nsight Systems and nvprof: what a stream or context waits for, and whether a thread has a CPU."""
+    for case, names in (
+        ("nsight-systems/session/input.sqlite", {"Stream sync", "Context sync"}),
+        ("nsight-systems/h100_2023/input.sqlite", {"Synchronization"}),
+        ("nvprof/streams-and-ranges/input.nvvp", {"context synchronize"}),
+    ):
+        worked, waiting = answers(read(ROOT / case), Aligned(), Questions(["waits", "operations"]))
+        assert {row["name"] for row in waiting.records()} >= names
+        assert not {row["name"] for row in worked.records()} & {*names, "Running", "Interruptible"}
 
 
 @pytest.mark.parametrize(

@@ -358,12 +358,14 @@ COMMUNICATION: Final = (
 )
 #: Found in the names of slices in which threads exchange data with other ranks: those, c10d of PyTorch, gloo and MPI.
 EXCHANGES: Final = rf"{COMMUNICATION}|^(?:c10d::|gloo:|mpi:|record_param_comms|ProcessGroup)"
-#: The whole names of slices in which a thread or a stream only waits: calls of CUDA and HIP; Kineto's waits of streams;
-#: locks, sleeps and queues of Python as PyTorch and viztracer name them; calls of the system; MXNet; XLA.
+#: The whole names of slices in which a thread or a stream only waits: calls of CUDA, HIP, Level Zero and Unified
+#: Runtime; Kineto's waits of streams; locks, sleeps and queues of Python as PyTorch and viztracer name them; calls of
+#: the system; MXNet; XLA.
 #: TensorFlow's KernelAndDeviceFunc::Run waits until other threads ran a function (common_runtime/eager).
 WAITS: Final = (
     r"(?:cuda|hip)(?:Device|Stream|Event|Ctx)Synchronize(?:_ptsz)?|cu(?:Ctx|Stream|Event)Synchronize(?:_ptsz)?"
     r"|(?:Context|Stream|Event|Unknown) Sync|Stream Wait Event"
+    r"|ze(?:EventHost|FenceHost|CommandListHost|CommandQueue)Synchronize|ur(?:QueueFinish|EventWait)"
     r"|(?:.*/)?threading\.py\(\d+\): (?:wait|wait_for|join|_wait_for_tstate_lock|acquire)"
     r"|<built-in method (?:acquire|__enter__) of _thread\.R?[lL]ock object at 0x[0-9a-fA-F]+>"
     r"|<built-in (?:method|function) (?:sleep|select|poll)\b.*|(?:_thread\.)?R?[lL]ock\.acquire|time\.sleep"

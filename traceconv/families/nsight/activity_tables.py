@@ -542,13 +542,13 @@ class Sampled:
             name = str(self._export.enum("threadState", state)) if state is not None else "Not running"
             word = self._export.enum("threadBlock", block)
             args = {} if word is None else {"blocked_by": word}
-        self._out.slice(self._states_of(thread), start, row[0] - start, name, "thread_state", args, number)
+        self._out.slice(self._states_of(thread), start, row[0] - start, name, exported.THREAD_STATE, args, number)
         self._out.balance.written += 1
 
     def _state_to_the_end(self, number: int, row: Row) -> None:
         """Draw the last state of a thread, of unknown duration, as an instant."""
         name = _RUNNING if row[2] else "Not running"
-        self._out.instant(self._states_of(row[3]), row[0], name, "thread_state", {"cpu": row[1]}, number)
+        self._out.instant(self._states_of(row[3]), row[0], name, exported.THREAD_STATE, {"cpu": row[1]}, number)
         self._out.balance.written += 1
 
     def _states_of(self, thread: Any) -> TrackId:

@@ -66,6 +66,12 @@ GPU_OF_TYPE_MASK: Final = 0xFF
 #: Ids of streams and events that mean none: synchronization with a whole context.
 NO_STREAM: Final = (2**32 - 1, 2**64 - 1, -1)
 
+#: The names of waits for a stream, an event or a context: ENUM_CUPTI_SYNC_TYPE of exports of 2023.4 and 2025.3 on an
+#: H100, and what they are called where the export names none.
+SYNCHRONIZATION: Final = r"(?:Context|Stream|Event|Unknown) sync|Stream wait sync|Synchronization"
+#: The category of the states of threads, as the scheduler has them.
+THREAD_STATE: Final = "thread_state"
+
 # -- times --------------------------------------------------------------------------------------------------------
 # Integer nanoseconds since the start of the session; negative ones are from before the capture range. The start of
 # the session since 1970 is TARGET_INFO_SESSION_START_TIME.utcEpochNs (since about 2021). How the two clocks were read

@@ -454,7 +454,8 @@ class NsightSystems(Importer):
     marks = structs.replace(
         GPU_MARKS,
         zero_before_work=True,
-        waits=SYSTEM_WAITS,
+        waits=rf"{SYSTEM_WAITS}|{exported.SYNCHRONIZATION}",
+        spans=exported.THREAD_STATE,
         environment={"host": ("nsys", "hostname"), "device": ("nsys", "gpus", "name")},
         **torch_ranges.MARKS,
     )

@@ -595,6 +595,7 @@ class NvprofSqlite(Importer):
     marks = msgspec.structs.replace(
         GPU_MARKS,
         counts=CountMarks((_cupti.KERNEL,), r"event_\d+"),
+        waits=r"(?:event|stream|context) synchronize|stream wait event",
         environment={"device": ("nvprof", "devices", "name")},
         **torch_ranges.MARKS,
     )
