@@ -210,6 +210,11 @@ def test_a_folder_is_one_run_with_its_ranks(tmp_path: Path) -> None:
     result = run(tmp_path, tmp_path, "--json")
     assert result.returncode == 0, result.stderr
     assert len(json.loads(result.stdout)["diff_runs"]) == 2
+    by_rank = [tmp_path, tmp_path, "--by", "rank,name"]
+    found = json.loads(run(*by_rank, "--json").stdout)
+    assert "rank" not in found["diff_kernels"][0]
+    assert {row["rank"] for row in found["diff_operations"]} >= {"(total)", "0", "1"}
+    assert "(no name)" not in run(*by_rank).stdout
 
 
 @pytest.mark.parametrize(("rank", "later_ns"), [(None, 10**10), (1, 0)])

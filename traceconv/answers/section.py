@@ -125,6 +125,7 @@ def rounded(whole: int, count: int) -> int:
 class Unnamed(enum.StrEnum):
     """The names of rows about no name of a recording, in which slices may have the same names."""
 
+    TOTAL = "(total)"
     NO_OPERATOR = "(no operator)"
     #: Not longer than the narrowest column of names, so that it is never cut.
     NOTHING_RAN = "(none recorded)"
@@ -222,7 +223,7 @@ class Section(Tabular):
         """Return a cell of a row for people, a text cut to `longest` characters (0 for no limit); "" for None."""
         column, cell = self.columns[at], row[at]
         if cell == "" and column.name in _WITHOUT:
-            return _WITHOUT[column.name]
+            return "" if isinstance(row[0], Unnamed) else _WITHOUT[column.name]
         if (column.within or column.beside) and not self._is_certain(row, column):
             return ""
         if column.within and cell is not None and (around := row[self.place(column.within)]) is not None:

@@ -12,11 +12,11 @@ import statistics
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
-from traceconv.answers.section import Cell, Column, Finding, Section, Unit, shown_cell
+from traceconv.answers.section import Cell, Column, Finding, Section, Unit, Unnamed, shown_cell
 from traceconv.answers.summary import SUMMARY
 from traceconv.comparison.environment import differences
 from traceconv.comparison.rank_tests import LEVEL, Shift, adjusted, found_change, runs_to_find, shift, u_test
@@ -338,7 +338,9 @@ _CELLS = (
     Column("verdict", "verdict", Unit.TEXT),
 )
 #: The name of the first row of each table.
-TOTAL = "(total)"
+TOTAL: Final = Unnamed.TOTAL
+#: The measures whose rows are by the keys that were asked for; others are by name.
+_BY_KEYS = ("operations", "device")
 #: How names of tables begin here, since those of reports have other columns.
 _PREFIX = "diff_"
 _RUNS = (
@@ -444,13 +446,15 @@ def _runs(tables: Sequence[Table], before: Sequence[Run], after: Sequence[Run]) 
 
 
 def _section(table: Table, by: Sequence[str]) -> Section:
+    by = by if table.measure in _BY_KEYS else ("name",)
     keys = [Column(key, key, Unit.TEXT) for key in by]
     section = Section(f"{_PREFIX}{table.measure}", (*keys, *_CELLS))
     before_ns = table.total.means[0]
     whole = table.total.means[1] - before_ns
     amounts = _rounded([each.row.means[1] - each.row.means[0] for each in table.judged[1:]], round(whole))
     rows = [
-        _cells(each.row.key, each, amount, before_ns) for each, amount in zip(table.judged[1:], amounts, strict=True)
+        _cells(each.row.key[: len(by)], each, amount, before_ns)
+        for each, amount in zip(table.judged[1:], amounts, strict=True)
     ]
     at = section.place("contribution_ns")
     rows.sort(key=lambda row: (-abs(int(row[at] or 0)), str(row[0])))
