@@ -166,7 +166,7 @@ def test_the_facts_and_options_of_a_format_are_few(name: str) -> None:
 def test_signatures_are_not_empty_and_in_lower_case() -> None:
     for _, signature in FORMATS.values():
         assert signature.words == signature.words.lower()
-        assert signature.words or signature.pattern
+        assert signature.words or signature.patterns
 
 
 @pytest.mark.parametrize("name", sorted({case.format for case in cases()} - {"merge"}))

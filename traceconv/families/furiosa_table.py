@@ -96,6 +96,8 @@ _SUMMARY = re.compile(
     r"(?P<value>-?\d+(?:\.\d+)?)\s*",
     re.IGNORECASE,
 )
+#: A document, or lines of them; Kineto begins with a line for the brace alone.
+_JSON = re.compile(rb'\[\{|\{\s*"')
 _DEVICE_CYCLES = re.compile(rb"leader_device,name,cycle\s")
 _SHAPE = re.compile(r"shape: \(([0-9][0-9_,]{0,20}), ([0-9]{1,9})\)\s*")
 _PANDAS_SHAPE = re.compile(r"\[([0-9]{1,18}) rows x ([0-9]{1,9}) columns\]\s*")
@@ -647,7 +649,7 @@ class FuriosaTable(Importer):
         if _DEVICE_CYCLES.match(head.text):
             return Match.yes("cycles of an RNGD device")
         text = head.text
-        if text[:2] in (b"[{", b'{"') or (text[:1] == b"[" and b'"ph"' in text):
+        if _JSON.match(text) or (text[:1] == b"[" and b'"ph"' in text):
             return Match.no("JSON")
         lines = [text_of_line(line) for line in head.data.splitlines()]
         if described := describes_tables(lines):

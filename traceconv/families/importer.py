@@ -6,6 +6,7 @@ import enum
 import re
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
+from functools import cache
 from typing import TYPE_CHECKING, ClassVar, NamedTuple, TypeVar
 
 from traceconv.io.source import Head, Source
@@ -40,19 +41,24 @@ class Signature(NamedTuple):
     Attributes:
         words: texts in lower case. An input contains one of those between ` | `, such as "nodes & func_name | op #":
             all that ` & ` connects.
-        pattern: or it contains a match of this pattern, which is slower to search.
+        patterns: or it contains a match of one of these. A pattern that begins with a class of characters, or with a
+            text, is found ten times as fast as alternatives at its beginning.
         most: the highest certainty of the importer. It is not asked if another one is more certain.
     """
 
     words: str = ""
-    pattern: bytes = b""
+    patterns: tuple[bytes, ...] = ()
     most: Certainty = Certainty.YES
 
     def fits(self, text: bytes) -> bool:
         """Return whether an input may be of this format, by the text of its head (see `searched`)."""
-        choices = self.words.split(" | ") if self.words else []
-        has_words = any(all(word.encode() in text for word in words.split(" & ")) for words in choices)
-        return has_words or bool(self.pattern and re.search(self.pattern, text))
+        has_words = any(all(word in text for word in words) for words in _choices(self.words))
+        return has_words or any(re.search(pattern, text) for pattern in self.patterns)
+
+
+@cache
+def _choices(words: str) -> list[list[bytes]]:
+    return [choice.encode().split(b" & ") for choice in words.split(" | ")] if words else []
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from traceconv.families.importer import FIELD_1, Certainty, Signature
 FORMATS = {
     "chrome-trace": (
         "chrome.document:ChromeTrace",
-        Signature('"ph" | "traceevents" | []', rb"\[\s+\]", most=Certainty.MAYBE),
+        Signature('"ph" | "traceevents" | []', (rb"\[\s+\]",), most=Certainty.MAYBE),
     ),
     "clock-anchor": ("clock_anchor:ClockAnchor", Signature("traceconv-anchor")),
     "deepsparse": (
@@ -42,7 +42,7 @@ FORMATS = {
     "nvprof": ("nvprof.database:NvprofSqlite", Signature("cupti_activity_kind_")),
     "nvprof-text": (
         "nvprof.console:NvprofText",
-        Signature("nvprof is profiling | time(%) | invocations", rb'(?m)^[\s"]*start["\s]'),
+        Signature("nvprof is profiling | time(%) | invocations", (rb'(?m)^[\s"]*start["\s]',)),
     ),
     "onednn-verbose": ("onednn.verbose:OnednnVerbose", Signature("_verbose,")),
     "onnxruntime": ("onnxruntime:OnnxRuntime", Signature('"cat" & "session" | "cat" & "node" | [\n] | [\r\n]')),
@@ -59,19 +59,16 @@ FORMATS = {
     "perf-report": ("perf.header:PerfReport", Signature("# samples:")),
     "perf-script": (
         "perf.script:PerfScript",
-        Signature(
-            pattern=rb"\d\.\d{1,9}:\s|(?:\A|[\r\n])\S.{0,63}?\s+(?:\d{1,10}/)?\d{1,10}\s+(?:\[\d+\]\s+)?(?:\d+\s+)?"
-            rb"[\w:.-]+:(?:\s*?(?:[\r\n]|\Z)|\s+[0-9a-f]{5,16} )"
-        ),
+        Signature(patterns=(rb"\.\d{1,9}:\s", rb"\s\d{1,10}[\s/].{0,99}?[\w:.-]:(?:\s*?[\r\n]|\s+[0-9a-f]{5,16} |\Z)")),
     ),
     "perf-stat": (
         "perf.stat:PerfStat",
         Signature(
             'performance counter stats for | "counter-value" | counts unit events',
-            rb"\d[^\w.<>-]{1,16}\d{1,3}[.,]\d\d[^\w.<>-]",
+            (rb"\d[^\w.<>-]{1,16}\d{1,3}[.,]\d\d[^\w.<>-]",),
         ),
     ),
-    "perfetto": ("perfetto.reader:Perfetto", Signature(pattern=FIELD_1)),
+    "perfetto": ("perfetto.reader:Perfetto", Signature(patterns=(FIELD_1,))),
     "pytorch-kineto": (
         "pytorch.kineto:PytorchKineto",
         Signature('"schemaversion" | "tracename" | "external id" | "ev idx"'),
@@ -82,7 +79,7 @@ FORMATS = {
         Signature(
             '"rocprofiler-sdk-tool" | "cpu hip api" | "cpu hsa api" | "gpu | "copy" | "markers and ranges" | '
             'end_timestamp | beginns | "name","calls" | "name","totaldurationns" | counter_value',
-            rb'kernelname"?,"?gpu-id',
+            (rb'kernelname"?,"?gpu-id',),
         ),
     ),
     "tensorflow-profiler": (
@@ -93,30 +90,30 @@ FORMATS = {
         "tensorrt:Tensorrt",
         Signature(
             '"startcomputems" | "startenqms" | "endcomputems" | "layers" & "layertype" | "layers" & "bindings"',
-            rb'\A(?:\xef\xbb\xbf)?\s*\[\s*\{\s*"count"',
+            (rb'\A(?:\xef\xbb\xbf)?\s*\[\s*\{\s*"count"',),
         ),
     ),
-    "timed-log": ("logs.timed_log:TimedLog", Signature(pattern=rb"\d", most=Certainty.FALLBACK)),
+    "timed-log": ("logs.timed_log:TimedLog", Signature(patterns=(rb"\d",), most=Certainty.FALLBACK)),
     "tvm-debugger": ("tvm.debugger:TvmDebugger", Signature("node name | op #")),
     "tvm-execution-trace": ("tvm.execution_trace:TvmExecutionTrace", Signature('"traceevents" & "b" & "e"')),
     "tvm-graph": ("tvm.debugger_files:TvmGraph", Signature('nodes & func_name | nodes & tvm_op | nodes & "type:')),
     "tvm-output-tensors": (
         "tvm.debugger_files:TvmOutputTensors",
-        Signature(pattern=rb"\A\xb7\x9c\x04\x05o\x8d\xe5\xf7"),
+        Signature(patterns=(rb"\A\xb7\x9c\x04\x05o\x8d\xe5\xf7",)),
     ),
     "tvm-profile": (
         "tvm.profile:TvmProfile",
         Signature('"calls" | "device_metrics" | "configuration" | duration (us) | duration(us)'),
     ),
-    "viztracer": ("chrome.document:Viztracer", Signature('"viztracer_metadata" | "fee"', rb':\d+\)"\s*:\s*\[')),
+    "viztracer": ("chrome.document:Viztracer", Signature('"viztracer_metadata" | "fee"', (rb':\d+\)"\s*:\s*\[',))),
     "vtune": (
         "vtune.reports:Vtune",
         Signature(
             "cpu time | clockticks | instructions retired | hardware event | task time | task count | elapsed time | "
             "cpi rate | wait time | wait count | total time | spin time | spin and overhead time | effective time | "
             "bin start time | metric name | tsc.",
-            rb"-- +--",
+            (rb"-- +--",),
         ),
     ),
-    "xplane": ("tensorflow.xplane:Xplane", Signature(pattern=FIELD_1)),
+    "xplane": ("tensorflow.xplane:Xplane", Signature(patterns=(FIELD_1,))),
 }

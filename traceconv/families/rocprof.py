@@ -518,7 +518,7 @@ class Rocprof(Importer):
     signature = Signature(
         '"rocprofiler-sdk-tool" | "cpu hip api" | "cpu hsa api" | "gpu | "copy" | "markers and ranges" | '
         'end_timestamp | beginns | "name","calls" | "name","totaldurationns" | counter_value',
-        rb'kernelname"?,"?gpu-id',
+        (rb'kernelname"?,"?gpu-id',),
     )
     clock = CLOCK
     layer = Layer.DEVICE

@@ -296,7 +296,7 @@ class Tensorrt(Importer):
     versions = "--exportTimes, --exportProfile and --exportLayerInfo of TensorRT 5 to 10"
     signature = Signature(
         '"startcomputems" | "startenqms" | "endcomputems" | "layers" & "layertype" | "layers" & "bindings"',
-        rb'\A(?:\xef\xbb\xbf)?\s*\[\s*\{\s*"count"',
+        (rb'\A(?:\xef\xbb\xbf)?\s*\[\s*\{\s*"count"',),
     )
     clock = RUN_CLOCK
     record = (

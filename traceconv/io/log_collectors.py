@@ -207,11 +207,8 @@ class Stream(Source):
         self.damage = self._whole.damage
 
 
-def _streams(source: Source, marks: tuple[re.Pattern[bytes], ...]) -> list[Stream]:
-    """Return the streams of a log whose lines have one of these prefixes; none if the lines have not."""
-    lines = [line for line in source.head().data.splitlines()[:400] if line.strip()]
-    if len(lines) < _LEAST_LINES or b"\0" in source.head().data[:4096]:
-        return []
+def _streams(source: Source, lines: Sequence[bytes], marks: tuple[re.Pattern[bytes], ...]) -> list[Stream]:
+    """Return the streams of a log whose first lines have one of these prefixes; none if they have not."""
     for mark in marks:
         matches = [mark.match(line) for line in lines]
         if sum(match is not None for match in matches) >= _LEAST_SHARE * len(lines):
@@ -253,6 +250,10 @@ class Collected(NamedTuple):
 
 def collected(source: Source) -> Iterator[Collected]:
     """Yield the ways to read an input of which nearly all lines have prefixes; none for others."""
+    head = source.head().data
+    lines = [line for line in head.splitlines()[:400] if line.strip()]
+    if len(lines) < _LEAST_LINES or b"\0" in head[:4096]:
+        return
     for marks in (_WRITERS, _NUMBERS, _ARRIVALS):
-        if streams := _streams(source, marks):
+        if streams := _streams(source, lines, marks):
             yield Collected(streams, marks is _WRITERS, marks is _ARRIVALS)

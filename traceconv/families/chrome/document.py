@@ -81,7 +81,7 @@ class ChromeTrace(Importer):
     title = "Chrome trace (Trace Event Format), of any writer"
     url = "https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU"
     versions = "object and array, all phases; complete, cut off or damaged"
-    signature = Signature('"ph" | "traceevents" | []', rb"\[\s+\]", most=Certainty.MAYBE)
+    signature = Signature('"ph" | "traceevents" | []', (rb"\[\s+\]",), most=Certainty.MAYBE)
     clock = ClockDomain("Chrome trace time", Zero.UNKNOWN, Run.UNKNOWN, 1)
     record = "chrome://tracing > Record, or any tool that writes this format"
     skips = (EMPTY_EVENT,)
@@ -132,7 +132,7 @@ class Viztracer(Importer):
     title = "viztracer trace of Python functions"
     url = "https://viztracer.readthedocs.io"
     versions = "0.x, 1.x (recorded with 1.1)"
-    signature = Signature('"viztracer_metadata" | "fee"', rb':\d+\)"\s*:\s*\[')
+    signature = Signature('"viztracer_metadata" | "fee"', (rb':\d+\)"\s*:\s*\[',))
     clock = ClockDomain("CLOCK_MONOTONIC of viztracer", Zero.BOOT, Run.MONOTONIC, 1)
     layer = Layer.FRAMEWORK
     record = "viztracer -o python.json script.py"

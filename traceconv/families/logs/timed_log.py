@@ -307,7 +307,7 @@ class TimedLog(Importer):
     title = "any log whose lines hold a time (the last resort)"
     url = "https://docs.python.org/3/howto/logging.html"
     versions = "ISO 8601, Python logging, glog, syslog, logcat, epoch, seconds, perf trace, time of day, JSON lines"
-    signature = Signature(pattern=rb"\d", most=Certainty.FALLBACK)
+    signature = Signature(patterns=(rb"\d",), most=Certainty.FALLBACK)
     clock = UNKNOWN_START
     record = "python run.py 2>&1 | ts '%Y-%m-%dT%H:%M:%.S%z' > run.log"
     only_named = True

@@ -635,7 +635,7 @@ class NvprofText(Importer):
     title = "nvprof console output and CSV (traces, summary, metrics)"
     url = "https://docs.nvidia.com/cuda/archive/12.9.1/profiler-users-guide/"
     versions = "nvprof of CUDA 5 to 12"
-    signature = Signature("nvprof is profiling | time(%) | invocations", rb'(?m)^[\s"]*start["\s]')
+    signature = Signature("nvprof is profiling | time(%) | invocations", (rb'(?m)^[\s"]*start["\s]',))
     clock = _CLOCK
     layer = Layer.DEVICE
     record = "nvprof --print-gpu-trace --print-api-trace --csv -u ns --log-file nvprof.%p.csv python run.py"

@@ -597,8 +597,7 @@ class PerfScript(Importer):
     url = "https://man7.org/linux/man-pages/man1/perf-script.1.html"
     versions = "checked with perf 6.1; any fields with time and event; also report_sample.py of Android's simpleperf"
     signature = Signature(
-        pattern=rb"\d\.\d{1,9}:\s|(?:\A|[\r\n])\S.{0,63}?\s+(?:\d{1,10}/)?\d{1,10}\s+(?:\[\d+\]\s+)?(?:\d+\s+)?"
-        rb"[\w:.-]+:(?:\s*?(?:[\r\n]|\Z)|\s+[0-9a-f]{5,16} )"
+        patterns=(rb"\.\d{1,9}:\s", rb"\s\d{1,10}[\s/].{0,99}?[\w:.-]:(?:\s*?[\r\n]|\s+[0-9a-f]{5,16} |\Z)")
     )
     clock = PERF_CLOCK
     record = (

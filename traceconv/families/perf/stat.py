@@ -628,7 +628,7 @@ class PerfStat(Importer):
     versions = "checked with perf 6.1; text, CSV with any separator, JSON"
     signature = Signature(
         'performance counter stats for | "counter-value" | counts unit events',
-        rb"\d[^\w.<>-]{1,16}\d{1,3}[.,]\d\d[^\w.<>-]",
+        (rb"\d[^\w.<>-]{1,16}\d{1,3}[.,]\d\d[^\w.<>-]",),
     )
     clock = STAT_CLOCK
     record = "perf stat -I 100 -j -o perf.stat.json python run.py"
@@ -661,8 +661,10 @@ class PerfStat(Importer):
         if b"Performance counter stats for " in head.data:
             return Match.yes("the title of perf stat")
         for line in map(plain, head.data.splitlines()[:400]):
-            if line.startswith(b"{") and b'"counter-value"' in line and b'"event"' in line:
-                return Match.yes("counts of perf stat -j")
+            if line.startswith(b"{"):
+                if b'"counter-value"' in line and b'"event"' in line:
+                    return Match.yes("counts of perf stat -j")
+                continue
             text = line[:1000].decode("utf-8", "replace")
             if _HEADING.fullmatch(text):
                 return Match.yes("the heading of perf stat -I")

@@ -158,7 +158,7 @@ class Perfetto(Importer):
     title = "Perfetto trace (.pftrace), of any writer and of traceconv itself"
     url = "https://perfetto.dev/docs/reference/trace-packet-proto"
     versions = "track events and perf samples of Perfetto 1 to 58; plain, gzip, deflated packets"
-    signature = Signature(pattern=FIELD_1)
+    signature = Signature(patterns=(FIELD_1,))
     clock = BOOTTIME
     record = (
         "perfetto -o trace.pftrace --txt -c config.txt   # data source track_event or linux.perf, "

@@ -153,7 +153,7 @@ class Xplane(Importer):
     title = "TensorFlow and JAX/XLA profiler, XSpace (.xplane.pb)"
     url = "https://openxla.org/xprof"
     versions = "TensorFlow 2.x, JAX, XLA"
-    signature = Signature(pattern=FIELD_1)
+    signature = Signature(patterns=(FIELD_1,))
     clock = ClockDomain("profiler session time", Zero.RUN_START, Run.WALL, 1)
     layer = Layer.FRAMEWORK
     record = (

@@ -215,7 +215,7 @@ class TvmOutputTensors(Importer):
     title = "TVM debugger output tensors (output_tensors.params)"
     url = "https://tvm.apache.org/docs/v0.16.0/arch/debugger.html"
     versions = "0.5 to 0.19; any file of tvm.runtime.save_param_dict"
-    signature = Signature(pattern=rb"\A\xb7\x9c\x04\x05o\x8d\xe5\xf7")
+    signature = Signature(patterns=(rb"\A\xb7\x9c\x04\x05o\x8d\xe5\xf7",))
     clock = NO_TIME
     record = "debug_executor.create(lib.get_graph_json(), lib, dev, dump_root='dump').run()"
 

@@ -518,7 +518,7 @@ class Vtune(Importer):
         "cpu time | clockticks | instructions retired | hardware event | task time | task count | elapsed time | "
         "cpi rate | wait time | wait count | total time | spin time | spin and overhead time | effective time | "
         "bin start time | metric name | tsc.",
-        rb"-- +--",
+        (rb"-- +--",),
     )
     clock = RUN_CLOCK
     record = (
