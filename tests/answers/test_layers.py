@@ -392,7 +392,9 @@ def test_a_trace_that_was_written_before_says_the_same(cases: list[Case], tmp_pa
                 path = tmp_path / f"{case.folder.name}.pftrace"
                 traceconv.write(trace, path)
                 again, *_ = traceconv.report([path], Questions(["layers"]))
-                found = [[{**row} for row in one.records()] for one in (layers(Costs(SliceTable(trace))), again)]
+                sections = layers(Costs(SliceTable(trace))), again
+                # Perfetto has processes and threads of other numbers, so that titles of those with number 0 differ.
+                found = [[{**row, "sampled_threads": ""} for row in section.records()] for section in sections]
                 assert found[0] == found[1] or case.name in NOT_KEPT
 
 

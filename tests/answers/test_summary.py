@@ -245,6 +245,7 @@ def test_samples_and_counts_alone() -> None:
     (samples,) = found_in("perf-script/torch-convnet-process/input.txt").values()
     assert samples["numbers"]["samples"] == 36
     assert samples["text"].startswith("Samples of 166 ms are recorded, and no slices: 36")
+    assert "; threads with most: 81 % threads seen by perf / python 26046, 19 % " in samples["text"]
     (counts,) = found_in("perf-stat/csv/input.csv").values()
     assert (counts["id"], counts["section"]) == ("counts", "run_ratios")
     assert counts["text"].startswith("Counts of the whole run")
@@ -362,6 +363,33 @@ def test_a_pattern_that_matches_no_step_leaves_a_question(tmp_path: Path) -> Non
     trace = kineto(tmp_path / "a.json", events).trace
     _, section = answers(trace, Aligned(), Questions(["summary"], step_name="stage", between="5.5us..9us"))
     assert dict(section.rows)["Which step was slow?"] == "No step is left."  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("seconds", "said"), [(("A", "B"), True), (("A", "A"), False)])
+def test_the_kind_of_operations_with_most(seconds: tuple[str, str], said: bool, tmp_path: Path) -> None:
+    """Of nodes of ONNX Runtime: one of another kind takes the most, all of two kinds or of one take more or as much."""
+    nodes = [("a_kernel_time", "Conv", 30), *((f"{name}_kernel_time", "MatMul", 20) for name in seconds)]
+    events = [
+        {"cat": "Node", "ph": "X", "pid": 1, "tid": 1, "ts": at * 50, "dur": dur, "name": name}
+        | {"args": {"op_name": kind, "provider": "CPUExecutionProvider"}}
+        for at, (name, kind, dur) in enumerate(nodes)
+    ]
+    whole = {"cat": "Session", "ph": "X", "pid": 1, "tid": 1, "ts": 0, "dur": 160, "name": "model_run", "args": {}}
+    path = tmp_path / "a.json"
+    path.write_text(json.dumps([whole, *events]))
+    found = {row["id"]: row for row in traceconv.report([path], Questions(["summary"]))[0].records()}
+    assert ("kind" in found) is said
+    if said:
+        assert found["operation"]["numbers"]["name"] == "a"
+        assert found["kind"]["text"] == (
+            "Of the kinds of operations, MatMul takes the most: 25.0 % of the time of steps in 2 calls "
+            "(--by arg:op_name)."
+        )
+
+
+def test_a_function_of_python_keeps_the_end_of_its_name(tmp_path: Path) -> None:
+    found, _ = summary_of(tmp_path, [event(f"/{'folder/' * 20}module.py(12): call", 0, 5, cat="python_function")])
+    assert "lder/folder/module.py(12): call takes 100.0 %" in found["operation"]["text"]
 
 
 @pytest.mark.parametrize(("waited", "said"), [(30, True), (29.9, False)])

@@ -17,7 +17,7 @@ from traceconv.answers.device_work import kernels, work
 from traceconv.answers.flops import flops
 from traceconv.answers.launch_calls import launches
 from traceconv.answers.layers import Costs, layers
-from traceconv.answers.operations import check_key, columns_of, operations, primitives, waits
+from traceconv.answers.operations import ARG, check_key, columns_of, operations, primitives, waits
 from traceconv.answers.peaks import parse_peak
 from traceconv.answers.rank_waits import notes_of_merged, ranks
 from traceconv.answers.run_ratios import run_ratios
@@ -27,7 +27,7 @@ from traceconv.answers.slice_tables import SliceTable
 from traceconv.answers.step_parts import step_kernels, step_parts
 from traceconv.answers.steps import step_differences, step_pattern, steps
 from traceconv.answers.summaries import STATED_TOTALS, logs, memory, overview, with_totals
-from traceconv.answers.summary import summary
+from traceconv.answers.summary import KINDS, summary
 from traceconv.errors import UsageError, refuse_single_texts
 from traceconv.io import progress
 from traceconv.io.shown import quantity
@@ -199,10 +199,16 @@ def _summary(about: _About) -> list[Section]:
     sections = [section for name in _SUMMARISED for section in about.tables(name)]
     if not any(section.rows for section in sections):  # samples and counts only
         sections += about.tables("layers")
-    sections += of_inputs
+    sections += of_inputs + [replace(operations(about.table, (by,)), name=KINDS) for by in _kinds(about.table)]
     window, origin = about.table.window, about.table.start
     start, end = (window.start, window.end) if window else about.table.trace.span() or (origin, origin)
     return summary(sections, start - origin, end - origin, "window" if window else "recording")
+
+
+def _kinds(table: SliceTable) -> list[str]:
+    """Return the key of the kinds of operations, such as Conv, whose names are those of instances, as of layers."""
+    flops = [marks for source in table.trace.sources for marks in source.marks.flops]
+    return [f"{ARG}{marks.calls[0]}" for marks in flops[:1] if marks.calls]
 
 
 @dataclass(frozen=True)

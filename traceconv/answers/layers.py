@@ -66,13 +66,14 @@ _COLUMNS = (
 _TEXTS = (
     Column("implementations", "implementations", Unit.TEXT, below=True),
     Column("symbols", "top symbols", Unit.TEXT, below=True, beside="samples"),
+    Column("sampled_threads", "top threads", Unit.TEXT, detail=True, below=True, beside="samples"),
 )
 #: The names that events cannot have.
 TAKEN = frozenset(column.name for column in (*_COLUMNS, *_TEXTS))
 #: The row for costs outside of layers.
 NO_LAYER = "(no layer)"
 NOTHING = "no input has samples, counts or primitives inside of layers"
-_SHOWN = 3  # the most symbols and implementations of a row
+_SHOWN = 3  # the most symbols, threads and implementations of a row
 _LEAST_SHARE = 0.5  # per cent
 CYCLES = ("cycles", "cpu-cycles", "PAPI_TOT_CYC")
 INSTRUCTIONS = ("instructions", "PAPI_TOT_INS")
@@ -168,7 +169,7 @@ def layers(costs: Costs, sort: str = "") -> Section:
     counted = counted_samples(sums, sampled, events)
     cells |= _times(sums) | of_samples(sums, counted)
     cells |= calls.columns() if len(calls.rows) else {}
-    cells["symbols"] = _symbols(sums, sampled, events.get(counted_event(events)))
+    cells |= _most_sampled(sums, sampled, events.get(counted_event(events)))
     for name, event in events.items():
         cells |= {name: event.shown(sums.self_sums), f"{name}_total": event.shown(sums.totals)}
         section.columns += columns_of(name, event)
@@ -454,19 +455,24 @@ def parts_of(event: str) -> tuple[str, str]:
     return match[2], how + (match[4] or "")
 
 
-def _symbols(sums: Layers, sampled: Sampled, event: Event | None) -> list[str]:
-    """Return the innermost functions with most of an event in each layer, with their shares."""
-    trace = sums.owners.table.trace
-    numbers: dict[str, int] = {}
-    of_frame = [numbers.setdefault(called(frame), len(numbers)) for frame in trace.frames]
-    stack = trace.samples.stack[sampled.rows]
-    known = stack >= 0
+def _most_sampled(sums: Layers, sampled: Sampled, event: Event | None) -> dict[str, list[str]]:
+    """Return the innermost functions and the threads with most of an event in each layer, with their shares."""
+    table = sums.owners.table
+    trace = table.trace
     if event is not None:
-        known &= trace.samples.name[sampled.rows] == event.number
-    amounts = trace.samples.weight[sampled.rows[known]]
-    leaf = np.array(of_frame, np.int64)[stack[known]]
-    amounts = amounts if np.any(amounts) else np.ones(len(leaf), np.int64)  # periods of 0
-    return _most(sums.of_segment[sampled.segment[known]], leaf, amounts, list(numbers), sums.groups)
+        sampled = sampled.where(trace.samples.name[sampled.rows] == event.number)
+    amounts = trace.samples.weight[sampled.rows]
+    amounts = amounts if np.any(amounts) else np.ones(len(amounts), np.int64)  # periods of 0
+    layer, stack = sums.of_segment[sampled.segment], trace.samples.stack[sampled.rows]
+    numbers: dict[str, int] = {}
+    of_frame = np.array([numbers.setdefault(called(frame), len(numbers)) for frame in trace.frames], np.int64)
+    known = stack >= 0
+    tracks, thread = np.unique(table.row_of_track[trace.samples.track[sampled.rows]], return_inverse=True)
+    titles = [table.title(track) for track in tracks.tolist()]
+    return {
+        "symbols": _most(layer[known], of_frame[stack[known]], amounts[known], list(numbers), sums.groups),
+        "sampled_threads": _most(layer, thread.reshape(-1).astype(np.int64), amounts, titles, sums.groups),
+    }
 
 
 def called(frame: Frame) -> str:

@@ -93,6 +93,8 @@ _STEP_NAME = re.compile(
 )
 _DIGITS, _SYNTAX = re.compile("[0-9]+"), re.compile(r"[.^$*+?{}\[\]\\|()]")
 _LEAST_NUMBERED = 2
+#: What takes less of the time from its first to its last is no candidate for steps.
+_LEAST_OF_STEPS = 0.1
 #: A step is slow if it takes this many times the median of its track, and the track has this many steps.
 SLOW, LEAST_STEPS = 1.25, 3
 #: The names of a slow step that have rows of their own; a step of a model has hundreds.
@@ -248,8 +250,10 @@ def _parts_of_steps(table: SliceTable) -> tuple[str, str]:
         is_series = len(distinct_values(names_of)) == len(same)
         for members in [rows[same]] if is_series else [rows[same][each] for _, each in grouped(names_of)]:
             busy = table.busy(members)
-            if len(members) > _LEAST_NUMBERED and busy.length == int(np.sum(slices.dur[members])):
-                found.append((busy.length, int(busy.ends[-1] - busy.starts[0]), members.tolist()))
+            between = int(busy.ends[-1] - busy.starts[0]) if len(members) > _LEAST_NUMBERED else 0
+            is_apart = busy.length == int(np.sum(slices.dur[members]))
+            if is_apart and between and busy.length >= _LEAST_OF_STEPS * between:
+                found.append((busy.length, between, members.tolist()))
     if not found:
         return "", ""
     length, between, longest = max(found)

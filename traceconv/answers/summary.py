@@ -5,6 +5,7 @@ Each rule makes one sentence of the tables, and names the table. `docs/answers.m
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
@@ -17,7 +18,7 @@ from traceconv.answers.device_work import COMMUNICATION, COMPUTATION, COPY
 from traceconv.answers.section import Cell, Column, Finding, Numbers, Row, Section, Tables, Unit, Unnamed, shown_cell
 from traceconv.answers.slice_tables import median_of, union
 from traceconv.answers.steps import STEPS
-from traceconv.io.shown import quantity
+from traceconv.io.shown import one_line, quantity
 from traceconv.model.diagnostics import CALLS
 from traceconv.model.numbers import format_short
 
@@ -58,6 +59,10 @@ _CAUSES = {
 }
 #: Shares below this one are printed as 0.0 %.
 _NOTHING = 0.0005
+#: The table of the kinds of operations, which is `operations` by another key.
+KINDS = "kinds"
+#: A function of Python, as profilers name it: "/path/module.py(12): call".
+_FUNCTION = re.compile(r"[^()]*\.py\([0-9]+\): ")
 #: How limits of single devices are said.
 _LIMITS = {
     "computation": "work on the device",
@@ -102,8 +107,11 @@ def _percent(part: float, whole: float) -> str:
 
 
 def _short(name: Cell) -> str:
-    """Return a name for a sentence, on one line."""
-    return shown_cell(str(name) or "(no name)", Unit.TEXT, _LONGEST_NAME)
+    """Return a name for a sentence, on one line; of a function of Python its end, the path is the longer part."""
+    text = one_line(str(name)) or "(no name)"
+    if len(text) > _LONGEST_NAME and _FUNCTION.match(text):
+        return f"...{text[3 - _LONGEST_NAME :]}"
+    return shown_cell(text, Unit.TEXT, _LONGEST_NAME)
 
 
 def _sum(rows: Sequence[Row], key: str) -> int:
@@ -402,6 +410,24 @@ def _operator(tables: Tables) -> Iterator[Finding]:
         )
         numbers = {key: row[key] for key in ("name", "count", "self_ns", "host_share", "step_share")}
         yield Finding("operation", text, "operations", numbers | {"of": whole})
+        yield from _kind(tables, row["self_ns"] or 0)
+
+
+def _kind(tables: Tables, of_name_ns: int) -> Iterator[Finding]:
+    """Tell which kind of operations took the most, if it is more than one name."""
+    rows = [row for row in tables.rows(KINDS) if (row["self_ns"] or 0) > of_name_ns]
+    key = next(iter(rows[0])) if rows else ""
+    rows = [row for row in rows if row[key]]
+    if rows:
+        row = max(rows, key=lambda each: (each["step_share"] or 0, each["self_ns"]))
+        whole, share, of_what = _denominator(row)
+        text = (
+            f"Of the kinds of operations, {_short(row[key])} takes the most: {shown_cell(share, Unit.SHARE)} of "
+            f"{of_what} in {quantity(row['count'], CALLS)} (--by {key})."
+        )
+        numbers = {"kind": row[key], "by": key, "of": whole}
+        keys = ("count", "self_ns", "host_share", "step_share")
+        yield Finding("kind", text, "operations", numbers | {each: row[each] for each in keys})
 
 
 def _named(rows: Sequence[Row]) -> bool:
@@ -470,14 +496,17 @@ def _without_slices(tables: Tables) -> Iterator[Finding]:
     length = spans[0] if len(spans) == 1 else 0
     during = f" of {format_short(length)}" if length else ""
     rows = tables.rows("layers")
-    samples, symbols = _sum(rows, "samples"), [row["symbols"] for row in rows if row.get("symbols")]
+    samples = _sum(rows, "samples")
     if samples:
         times = [name for name in tables.times("layers") if f"{name}_total" in rows[0] and _sum(rows, name)]
         cpu = _sum(rows, times[0]) if times else 0
         of_cpu = f", {format_short(cpu)} of {times[0]}" if times else ""
         cpus = f" ({cpu / length:.2f} CPUs)" if cpu and length else ""
-        most = f"; the most in {symbols[0]}" if len(symbols) == 1 else ""
-        text = f"Samples{during} are recorded, and no slices: {samples}{of_cpu}{cpus}{most}."
+        kinds = (("sampled_threads", "threads"), ("symbols", "functions"))
+        sampled = [row for row in rows if row["samples"]]
+        most = [f"; {what} with most: {row[key]}" for row in sampled for key, what in kinds if row[key]]
+        most = most if len(sampled) == 1 else []
+        text = f"Samples{during} are recorded, and no slices: {samples}{of_cpu}{cpus}{''.join(most)}."
         numbers = {"samples": samples, "span_ns": length, "cpu_ns": cpu if times else None}
         yield Finding("samples", text, "layers", numbers)
     ratios = [row for row in tables.rows("run_ratios") if row["value"] is not None][:_MOST_NAMED]

@@ -53,6 +53,8 @@ _COUNTER_HELP = "from the start of each call to its end; positions are synthetic
 #: Durations of the text have two decimals of a microsecond: each is off by half of the last at most.
 _ROUNDING_NS = 6
 _DOUBLE_DIGITS = 17
+#: Below this share of the whole run, calls leave out what a reader would want to know of.
+_NEARLY_ALL = 0.9
 
 
 class _Writer:
@@ -93,6 +95,14 @@ class _Writer:
                 self._out.tracks[root].name += f" run {number}"
         if any(report.configuration for report in reports):
             self._out.metadata["tvm_configuration"] = [report.configuration for report in reports]
+        stated = [(whole, report) for report in reports if (whole := _whole_ns(report))]
+        whole = sum(ns for ns, _ in stated)
+        in_calls = sum(call.dur or 0 for _, report in stated for call in report.calls)
+        if in_calls < _NEARLY_ALL * whole:
+            self._out.note(
+                f"the calls take {format_us(in_calls)} us of {format_us(whole)} us of the whole run "
+                f"({100 * in_calls / whole:.1f} %): the report does not state what took the rest"
+            )
 
     def _call(self, call: Call, track: TrackId) -> None:
         args = _args(call)
@@ -158,13 +168,18 @@ class _Writer:
 
 def _is_nested(report: Report, total_ns: int) -> bool:
     """Return whether the calls last longer than the whole run on all devices."""
+    whole = _whole_ns(report)
+    return whole is not None and total_ns > whole + _ROUNDING_NS * (len(report.totals) + len(report.calls))
+
+
+def _whole_ns(report: Report) -> int | None:
+    """Return the time of the whole run on all devices, ns; None if the report does not state it."""
     known = [
         text.length_ns(call.cells[DURATION].value)
         for call in report.totals
         if DURATION in call.cells and call.text(NAME) != "Sum"
     ]
-    allowed = sum(known_ns or 0 for known_ns in known) + _ROUNDING_NS * (len(known) + len(report.calls))
-    return bool(known) and None not in known and total_ns > allowed
+    return sum(ns or 0 for ns in known) if known and None not in known else None
 
 
 def _differs(printed_ns: int, found_ns: int, report: Report) -> bool:
