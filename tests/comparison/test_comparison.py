@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from traceconv.comparison.comparison import TOTAL, Comparison, Run, compare
 from traceconv.comparison.rank_tests import found_change
 from traceconv.comparison.run_values import Values
+from traceconv.errors import UsageError
 
 #: The operation of a simulated run that gets slower; it is 1 % of a step.
 SLOWER = "op3"
@@ -266,3 +267,59 @@ def test_a_small_change_has_to_be_seen_above_the_least_one() -> None:
 def test_copies_are_told() -> None:
     runs = [replace(_run({"a": 1000}), content=("same",)) for _ in range(3)]
     assert _ids(compare(runs, runs))["copies"].startswith("4 of 6 runs are copies of others of their side")
+
+
+def test_what_a_side_does_in_few_steps_is_judged_by_means() -> None:
+    """Its median is 0 before the change and not after it, for as much time in as many calls."""
+    sides = []
+    for seldom in ([0, 0, 3, 0, 0], [1, 1, 1, 0, 0]):
+        runs = []
+        for at in range(6):
+            steps = [1_000_000 + at, *([0] * 4)]
+            times = [100_000 * each + at for each in seldom]
+            values = Values(
+                [("often",), ("seldom",)],
+                [5 * steps[0], sum(times)],
+                [steps[0], sorted(times)[2]],
+                [5, 3],
+                5,
+                5 * steps[0] + sum(times),
+                steps[0],
+                0.0,
+                [(), ()],
+                [5, 5],
+            )
+            runs.append(Run("run", {"operations": values}))
+        sides.append(runs)
+    assert _rows(compare(*sides))["seldom"]["verdict"] == "same"
+
+
+def test_a_verdict_is_none_that_its_ratio_contradicts() -> None:
+    """Runs have two modes: most pairs are faster after the change, the medians say the opposite."""
+    before = [_run({"a": 1_000_000 + at}) for at in range(16)] + [_run({"a": 2_000_000 + at}) for at in range(14)]
+    after = [_run({"a": 500_000 + at}) for at in range(14)] + [_run({"a": 1_100_000 + at}) for at in range(16)]
+    row = _rows(compare(before, after))["a"]
+    assert isinstance(row["ratio"], float)
+    assert (row["ratio"] < 1, row["before_ns"] < row["after_ns"], row["verdict"]) == (True, True, "unclear")
+
+
+def test_sides_without_a_measure_in_common_are_refused() -> None:
+    host, device = _run({"a": 5}), _run({"b": 5})
+    with pytest.raises(UsageError, match="nothing to compare: before, operations are recorded, after, kernels"):
+        compare(
+            [replace(host, values={"operations": host.values["operations"]})],
+            [replace(device, values={"kernels": device.values["operations"]})],
+        )
+
+
+def test_what_is_in_a_function_at_another_line_is_in_the_same_place() -> None:
+    before, after = _run({"cudnn": 5}, around="m.py(1): conv"), _run({"miopen": 6}, around="m.py(9): conv")
+    sides = []
+    for run, line in ((before, 1), (after, 9)):
+        values = run.values["operations"]
+        keys = [*values.keys, (f"m.py({line}): conv",)]
+        doubled = {name: [*getattr(values, name) * 2] for name in ("sums", "medians", "calls", "steps_of_keys")}
+        both = replace(values, keys=keys, paths=[*values.paths, ()], **doubled)
+        sides.append([Run("run", {"operations": both})])
+    row = _rows(compare(*sides))["in m.py(9): conv: cudnn -> miopen"]
+    assert (row["state"], row["before_ns"], row["after_ns"]) == ("same place", 5, 6)

@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import jsonschema
 import pytest
 
 import traceconv
-from tests import commands
+from tests import HANG_S, commands
 from tests.answers import test_sections
 from tests.golden import ROOT
 from traceconv.comparison.environment import environment
@@ -64,6 +65,35 @@ def test_a_recording_beside_itself_has_not_changed() -> None:
 def test_what_options_name_and_nothing_has_is_noted(option: str, value: str, notes: list[str]) -> None:
     found = json.loads(run(ORT, ORT, option, value, "--json").stdout)["notes"].get("summary", [])
     assert found == notes
+
+
+def test_names_with_the_sign_of_renaming_are_renamed(tmp_path: Path) -> None:
+    for name in ("conv<a=1>", "conv<b=1>"):
+        test_sections.kineto(tmp_path / f"{name}.json", [test_sections.event(name, 0, 5)])
+    files = [tmp_path / "conv<a=1>.json", tmp_path / "conv<b=1>.json"]
+    found = json.loads(run(*files, "--rename", "conv<a=1>==conv<b=1>", "--json").stdout)
+    assert [row["state"] for row in found["diff_operations"]] == ["", ""]
+    for options, words in (
+        (["--rename", "conv<a=1>=conv<b=1>"], "is not OLD=NEW\nhint: a name with = in it: OLD==NEW"),
+        (["--rename", "a=b", "--rename", "a=c"], "'a' has two new names, 'b' and 'c'"),
+    ):
+        wrong = run(*files, *options)
+        assert (wrong.returncode, words in wrong.stderr) == (2, True)
+
+
+def test_a_pipe_is_read_once(tmp_path: Path) -> None:
+    """Also if the other run has no steps, so that another part of it is compared."""
+    steps = [test_sections.event(f"ProfilerStep#{at}", 100 * at, 90, cat="user_annotation") for at in range(3)]
+    test_sections.kineto(tmp_path / "a.json", [*steps, test_sections.event("mm", 0, 5)])
+    test_sections.kineto(tmp_path / "b.json", [test_sections.event("mm", 0, 6)])
+    for command in (("diff", "-", tmp_path / "b.json"), ("history", "-", tmp_path / "b.json")):
+        found = subprocess.run(
+            [sys.executable, "-m", "traceconv", *map(str, command), "--json"],
+            input=(tmp_path / "a.json").read_bytes(),
+            capture_output=True,
+            timeout=HANG_S,
+        )
+        assert (found.returncode, found.stderr.decode()) == (0, "")
 
 
 @pytest.mark.parametrize(("key", "is_unlike"), [("input", True), ("thread", True), ("name", False)])

@@ -163,7 +163,7 @@ def test_runs_without_steps_and_small_operations_are_told(runs: Path) -> None:
     found = json.loads(commands.run("history", runs, "--json").stdout)
     jsonschema.validate(found, SCHEMA)
     assert [row["id"] for row in found["summary"]] == ["whole_runs", "total", "operations", "power"]
-    assert "1 operation changed: (total) (+" in found["summary"][2]["text"]
+    assert '1 operation changed: "(total)" (+' in found["summary"][2]["text"]
     assert any(note.startswith("1 operation took at most ") for note in found["notes"]["history"])
 
 
@@ -175,6 +175,23 @@ def test_wrong_calls_are_one_line(runs: Path) -> None:
     ):
         wrong = commands.run("history", *arguments)
         assert (wrong.returncode, words in wrong.stderr, wrong.stderr.count("error:")) == (2, True, 1)
+
+
+def test_runs_without_operations_of_the_host_keep_their_places(tmp_path: Path) -> None:
+    def kernel(length: float) -> dict[str, Any]:
+        on_device = {"pid": 0, "tid": 7, "cat": "kernel", "args": {"device": 0, "stream": 7}}
+        return test_sections.event("gemm", 500, length, **on_device)
+
+    for number in range(20):
+        events = [kernel(10)] if number < 3 else [kernel(10), test_sections.event("op", 0, 200 if number > 12 else 100)]
+        test_sections.kineto(tmp_path / f"{number}.json", events)
+    runs = [tmp_path / f"{number}.json" for number in range(20)]
+    found = json.loads(commands.run("history", *runs, "--json").stdout)
+    operation = next(row for row in found["history"] if row["name"] == "op")
+    assert operation["values_ns"] == [0] * 3 + [100_000] * 10 + [200_000] * 7
+    assert (str(runs[13]), 14) in [(row["run"], row["number"]) for row in found["history_changes"]]
+    (alone,) = (row for row in json.loads(commands.run("history", *runs[:3], "--json").stdout)["history"][1:])
+    assert (alone["name"], alone["values_ns"]) == ("gemm", [10_000] * 3)
 
 
 def test_runs_of_another_device_are_told(tmp_path: Path) -> None:

@@ -39,7 +39,10 @@ def test_p_is_the_share_of_divisions_that_are_as_far_apart(sizes: tuple[int, int
     random = np.random.default_rng(sum(sizes))
     for move in (0, 1, 3):
         before, after = random.normal(0, 1, sizes[0]).tolist(), random.normal(move, 1, sizes[1]).tolist()
-        assert u_test(before, after) == pytest.approx(_exact_p(before, after))
+        for ties in (False, True):  # as with steps of a clock
+            before, after = (list(map(round, side)) if ties else side for side in (before, after))
+            assert u_test(before, after) == pytest.approx(_exact_p(before, after))
+            assert u_test(after, before) == u_test(before, after)
 
 
 @pytest.mark.parametrize(
@@ -49,9 +52,13 @@ def test_the_smallest_p_of_a_number_of_runs(runs: int, p: float) -> None:
     assert u_test(range(runs), range(100, 100 + runs)) == pytest.approx(p, rel=0.01)
 
 
-def test_ties_and_many_runs_use_the_normal_distribution() -> None:
+def test_equal_values_make_no_p_smaller() -> None:
     assert u_test([5, 5, 5], [5, 5, 5]) == 1
+    assert u_test([100] * 3, [110] * 3) == pytest.approx(0.1)
     assert u_test([1, 1, 1, 2, 2, 2, 3, 3], [3, 3, 4, 4, 4, 5, 5, 5]) < 0.002
+
+
+def test_many_runs_use_the_normal_distribution() -> None:
     random = np.random.default_rng(3)
     before, after = random.normal(0, 1, 25).tolist(), random.normal(0.8, 1, 25).tolist()
     exact, normal = u_test(before, after), u_test([*before, 0.1], [*after, 0.2])

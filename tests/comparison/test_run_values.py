@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import statistics
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -56,7 +57,7 @@ def test_the_times_of_all_keys_add_up(path: Path) -> None:
 def test_the_parts_of_steps_add_up_to_their_durations(path: Path) -> None:
     """Of several devices, each has all of each step."""
     values = run_values(_table(path), ("name",))
-    if "parts" in values and not values["parts"].steps % values["steps"].steps:
+    if "parts" in values:
         devices = values["parts"].steps // values["steps"].steps
         assert values["parts"].total == devices * values["steps"].total
 
@@ -154,6 +155,37 @@ def test_device_work_belongs_to_the_step_that_launched_it(tmp_path: Path) -> Non
     assert dict(zip(kernels.keys, kernels.sums, strict=True)) == {("gemm",): 30_000, ("lost",): 5_000}
     assert kernels.paths[kernels.keys.index(("gemm",))] == (("aten::mm",),)
     assert (kernels.steps, kernels.median) == (2, 17_500)
+
+
+def test_a_kernel_is_where_most_of_its_time_is(tmp_path: Path) -> None:
+    """Not where it was launched last, and nowhere if no operator is known to have launched it."""
+
+    def kernel(name: str, at: int, length: int, **args: int) -> dict[str, Any]:
+        return event(name, at, length, pid=0, tid=7, cat="kernel", args={"device": 0, "stream": 7, **args})
+
+    launches = []
+    for number, (operator, length) in enumerate((("aten::mm", 90), ("aten::conv", 5)), 1):
+        launches += [event(operator, 1000 + 10 * number, 9)]
+        launches += [event("cudaLaunchKernel", 1001 + 10 * number, 5, cat="cuda_runtime", args={"correlation": number})]
+        launches += [kernel("gemm", 1000 + 100 * number, length, correlation=number)]
+    kernels = _values(tmp_path, *launches, kernel("lost", 1300, 5))["kernels"]
+    assert dict(zip(kernels.keys, kernels.paths, strict=True)) == {("gemm",): (("aten::mm",),), ("lost",): ()}
+
+
+def test_slices_may_have_the_names_of_rows_that_are_no_slices(tmp_path: Path) -> None:
+    values = _values(tmp_path, *_marks(100, count=1), event("(nothing recorded)", 1000, 30), event("(total)", 1030, 20))
+    found = dict(zip(values["operations"].keys, values["operations"].sums, strict=True))
+    assert found == {(NOT_RECORDED,): 50_000, ('"(nothing recorded)"',): 30_000, ('"(total)"',): 20_000}
+
+
+def test_the_parts_are_those_of_the_outer_step_of_two_that_begin_together(tmp_path: Path) -> None:
+    (tmp_path / "a.json").write_text(
+        json.dumps(
+            KINETO | {"traceEvents": [event("step 1", 1000, 90), event("step 2", 1000, 40), event("mm", 1000, 9)]}
+        )
+    )
+    values = run_values(replace(_table(tmp_path / "a.json"), step_name="step .*"), ("name",))
+    assert values["parts"].total == values["steps"].total == 90_000
 
 
 def test_without_steps_the_run_is_one(tmp_path: Path) -> None:

@@ -132,6 +132,7 @@ class Unnamed(enum.StrEnum):
     NOT_BEGUN = "(not recorded yet)"
     NOT_RECORDED = "(nothing recorded)"
     OTHERS = "(other names)"
+    NOT_CHOSEN = "(others)"
     IN_PARALLEL = "(in parallel)"
     IDLE = "(idle)"
 

@@ -27,7 +27,17 @@ from traceconv.cli.tables import PICTURE, Shown, print_sections, section_options
 from traceconv.cli.terminal import say, working
 from traceconv.comparison.comparison import MIN_CHANGE, RUNS, Run, compare
 from traceconv.comparison.history import history
-from traceconv.comparison.runs import AS_RUNS, SEVERAL, Recorded, Selection, by_start, runs_in, unlike_keys, usual_run
+from traceconv.comparison.runs import (
+    AS_RUNS,
+    SEVERAL,
+    Recorded,
+    Selection,
+    by_start,
+    can_be_read_again,
+    runs_in,
+    unlike_keys,
+    usual_run,
+)
 from traceconv.comparison.side_by_side import side_by_side
 from traceconv.errors import InputError, UnrecognizedFormat, UsageError
 from traceconv.io.folders import check_all_there
@@ -146,11 +156,15 @@ def _share(_context: click.Context, option: click.Parameter, text: str | None) -
 
 
 def _renamed(_context: click.Context, option: click.Parameter, texts: tuple[str, ...]) -> dict[str, str]:
-    pairs = [text.partition("=") for text in texts]
-    for text, (old, equal, new) in zip(texts, pairs, strict=True):
-        if not (old and equal and new):
-            raise UsageError(f"{option.opts[0]}: {text!r} is not OLD=NEW")
-    return {old: new for old, _, new in pairs}
+    renamed: dict[str, str] = {}
+    for text in texts:
+        old, separator, new = text.partition("==" if "==" in text else "=")
+        if not (old and separator and new) or ("=" in new and separator == "="):
+            hint = "a name with = in it: OLD==NEW"
+            raise UsageError(f"{option.opts[0]}: {text!r} is not OLD=NEW", hint=hint)
+        if renamed.setdefault(old, new) != new:
+            raise UsageError(f"{option.opts[0]}: {old!r} has two new names, {renamed[old]!r} and {new!r}")
+    return renamed
 
 
 #: What of each run is compared, and by which keys.
@@ -233,7 +247,7 @@ def _recorded(
     multiple=True,
     metavar="OLD=NEW",
     callback=_renamed,
-    help="What was called OLD before is NEW after the change.",
+    help="What was called OLD before is NEW after the change; names with = in them: OLD==NEW.",
 )
 @_min_change_option
 @grouped(
@@ -288,20 +302,22 @@ def diff_command(
     shown.check(names)
     recorded = partial(_recorded, selection, named, settings, verbosity, shown)
     is_drawn = shown.form == PICTURE
-    before, after, kept = list[Run](), list[Run](), list[Recorded]()
+    before, after, kept = list[Run](), list[Run](), dict[str, Recorded]()
     with working(f"reading {quantity(len(names), RUNS)}", verbosity.quiet, names):
         for side, of_side, new_names in ((before, sides.before, renamed), (after, sides.after, there)):
             for found in _each(of_side, sides.found, recorded, verbosity):
                 if found.is_several and len(of_side) == 1 and gate.above is not None:
                     raise UsageError(SEVERAL, hint=AS_RUNS, at=found.name)
                 side.append(selection.run(found, new_names, recorded))
-                kept += [found] if is_drawn and len(names) == 2 else []
+                if is_drawn and (len(names) == 2 or not can_be_read_again(found.name)):
+                    kept[found.name] = found
     comparison = compare(before, after, selection.by, min_change=min_change)
     comparison.sections[0].notes += unlike_keys([*before, *after], selection.by)
     tables = replace(shown, form="text", path="-") if is_drawn else shown
     print_sections(comparison.sections, tables, verbosity, lambda tables: f"{', '.join(tables)}: --top 20")
     if is_drawn:
-        drawn = kept or [recorded(usual_run(side).name) for side in (before, after)]
+        usual = [usual_run(side).name for side in (before, after)]
+        drawn = [kept.get(name) or recorded(name) for name in usual]
         api.write(side_by_side(*drawn, part=comparison.part), api.Output(shown.path, force=shown.force))
         if not verbosity.quiet:
             say(f"wrote {shown.path}: {' and '.join(one_line(run.name) for run in drawn)} on one axis")

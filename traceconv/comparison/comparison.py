@@ -16,11 +16,12 @@ from typing import Any, Final
 
 import msgspec
 
-from traceconv.answers.section import Cell, Column, Finding, Section, Unit, Unnamed, shown_cell
+from traceconv.answers.section import NO_NAME, Cell, Column, Finding, Section, Unit, Unnamed, shown_cell
 from traceconv.answers.summary import SUMMARY
 from traceconv.comparison.environment import differences
 from traceconv.comparison.rank_tests import LEVEL, Shift, adjusted, found_change, runs_to_find, shift, u_test
 from traceconv.comparison.run_values import MEASURES, OF_PROCESSES, Key, Part, Values
+from traceconv.errors import UsageError
 from traceconv.io.shown import Counted, one_line, quantity
 from traceconv.model.numbers import format_short
 
@@ -95,7 +96,7 @@ class Row:
         key: the texts of its keys.
         state: how it belongs to the other side.
         values: the time per step of each run, ns, before and after; () on a side that does not have it. It is the
-            median over the steps; the mean, where medians are next to nothing.
+            median over the steps; the mean, where that is next to nothing on a side.
         run_means: the mean time per step of each run, ns, as `values`.
         means: the mean time per step of each side, ns.
         calls: the calls per step of each side: the median over its runs.
@@ -155,12 +156,12 @@ def table_of(measure: str, sides: tuple[Sequence[Values], Sequence[Values]]) -> 
     moved = dict(_moved(*alone))
     rows += [_row(State.MATCHED, new, ([old], [new]), keyed) for old, new in moved.items()]
     matched = moved.keys(), set(moved.values())
-    around = [{key for run in runs for spent in run.values() for key in spent.path} for runs in keyed]
+    around = [{moved.get(key, key) for run in runs for spent in run.values() for key in spent.path} for runs in keyed]
     places: dict[Key | None, tuple[list[Key], list[Key]]] = {}
     for side in (0, 1):
         for key in alone[side]:
             if key not in matched[side]:
-                places.setdefault(_place(key, keyed[side], around[0] & around[1]), ([], []))[side].append(key)
+                places.setdefault(_place(key, keyed[side], around[0] & around[1], moved), ([], []))[side].append(key)
     for place, (before, after) in places.items():
         if place is not None and before and after:
             rows.append(_row(State.PLACE, _replaced(place, before, after), (before, after), keyed))
@@ -208,10 +209,10 @@ def _moved(before: Sequence[Key], after: Sequence[Key]) -> Iterator[tuple[Key, K
     yield from ((old[0], new[0]) for old, new in by_text.values() if len(old) == len(new) == 1)
 
 
-def _place(key: Key, runs: Sequence[Mapping[Key, _Spent]], around: Set[Key]) -> Key | None:
-    """Return the innermost of some keys around a key, None without one."""
+def _place(key: Key, runs: Sequence[Mapping[Key, _Spent]], around: Set[Key], moved: Mapping[Key, Key]) -> Key | None:
+    """Return the innermost of some keys around a key, None without one; `moved`: those that differ between sides."""
     path = next(run[key].path for run in runs if key in run)
-    return next((above for above in reversed(path) if above in around), None)
+    return next((above for above in (moved.get(key, key) for key in reversed(path)) if above in around), None)
 
 
 def _replaced(place: Key, before: Sequence[Key], after: Sequence[Key]) -> Key:
@@ -289,8 +290,9 @@ def judge(tables: Sequence[Table], step_ns: float, resolution_ns: int, min_chang
 
 
 def _shown(row: Row, of_step: float) -> Row:
-    """Return a row whose medians are next to nothing with means as values: fewer than half of the steps do it."""
-    return replace(row, values=row.run_means) if max(map(_middle, row.values)) <= of_step else row
+    """Return a row with means as values if a median tells nothing: fewer than half of the steps of a side do it."""
+    least = min(_middle(values) for values in row.values if values)
+    return replace(row, values=row.run_means) if least <= of_step else row
 
 
 def _untested(row: Row, of_step: float, of_clock: float) -> Verdict | None:
@@ -308,7 +310,8 @@ def _verdict(row: Row, around: Shift | None, p: float, least: float, min_change:
     ratio = around.ratio if around is not None else after / before if before else math.inf
     # In logarithms, so that swapped sides have the opposite verdict.
     far = math.log1p(min_change)
-    if p <= LEVEL and (not ratio or abs(math.log(ratio)) > far) and abs(after - before) > least:
+    is_changed = p <= LEVEL and (not ratio or abs(math.log(ratio)) > far) and abs(after - before) > least
+    if is_changed and (ratio > 1) is (after > before):
         return Verdict.SLOWER if after > before else Verdict.FASTER
     if around is None or around.low is None or around.high is None:
         return Verdict.UNCLEAR
@@ -386,7 +389,7 @@ class Comparison:
         if not rows:
             return [(TOTAL, table.judged[0]) for table in self.tables[:1]]
         return [
-            (f"{' · '.join(filter(None, judged.row.key)) or TOTAL} ({_PREFIX}{table.measure})", judged)
+            (f"{TOTAL if judged is table.judged[0] else row_name(judged.row.key)} ({_PREFIX}{table.measure})", judged)
             for table in self.tables
             for judged in table.judged
         ]
@@ -405,6 +408,9 @@ def compare(
         before, after: at least one run each, with values by the same keys.
         by: the names of the keys.
         min_change: the smallest relative change that counts.
+
+    Raises:
+        UsageError: the runs have no measure in common.
     """
     runs, told = in_common([*before, *after], f"{_PREFIX}runs")
     before, after = runs[: len(before)], runs[len(before) :]
@@ -413,9 +419,15 @@ def compare(
         for measure in MEASURES
         if all(measure in run.values for run in runs)
     ]
-    if tables and tables[0].measure == "steps":
+    if not tables:
+        found = [" and ".join(sorted({measure for run in side for measure in run.values})) for side in (before, after)]
+        raise UsageError(
+            f"there is nothing to compare: before, {found[0]} are recorded, after, {found[1]}",
+            hint="record all runs in the same way, or compare some of them",
+        )
+    if tables[0].measure == "steps":
         tables[0].rows = []
-    step_ns = _middle([_middle(values) for values in tables[0].total.values]) if tables else 0.0
+    step_ns = _middle([_middle(values) for values in tables[0].total.values])
     judge(tables, step_ns, max(run.resolution_ns for run in runs), min_change)
     sections = [_section(table, by) for table in tables]
     unlike = differences([run.environment for run in before], [run.environment for run in after])
@@ -438,7 +450,7 @@ def _runs(tables: Sequence[Table], before: Sequence[Run], after: Sequence[Run]) 
     section = Section(f"{_PREFIX}runs", _RUNS)
     for side, runs in (("before", before), ("after", after)):
         for run in runs:
-            values = run.values.get(tables[0].measure) if tables else None
+            values = run.values.get(tables[0].measure)
             cells = (values.steps, values.median, values.spread, values.total) if values else (None,) * 4
             section.rows.append((side, run.name, *cells))
     section.legend.append("steps differ by: 1.4826 times the median distance from their median, as a share of that")
@@ -509,6 +521,11 @@ def _summary(tables: Sequence[Table], sections: Sequence[Section], of_runs: Sequ
     return section
 
 
+def row_name(key: Sequence[str]) -> str:
+    """Return the texts of a key as the name of a row in a message."""
+    return " · ".join(filter(None, key)) or NO_NAME
+
+
 def signed(ns: int) -> str:
     """Return a time for people, with its sign."""
     return f"{'+' if ns > 0 else ''}{format_short(float(ns))}"
@@ -533,7 +550,7 @@ def _contributions(section: Section) -> Finding:
     amount = section.place("contribution_ns")
     whole = int(section.rows[0][amount] or 0)
     most = [row for row in section.rows[1 : 1 + _MOST_NAMED] if row[amount]]
-    keys = [" · ".join(filter(None, map(str, row[: section.place("state")]))) or "(no name)" for row in most]
+    keys = [row_name([str(cell) for cell in row[: section.place("state")]]) for row in most]
     named = [
         f"{shown_cell(key, Unit.TEXT, _LONGEST_NAME)} {signed(int(row[amount] or 0))}"
         for key, row in zip(keys, most, strict=True)
@@ -635,7 +652,7 @@ def _power(tables: Sequence[Table], before: int, after: int, min_change: float) 
     sides = f"{quantity(before, RUNS)} of each side" if before == after else f"{before} and {quantity(after, RUNS)}"
     runs = f"With {sides}"
     if min(before, after) < 2:
-        spread = tables[0].spread if tables else 0.0
+        spread = tables[0].spread
         wanted = max(2 * min_change, _USUAL_CHANGE)
         needed = runs_to_find(wanted, spread, len(of_all), min_change) if spread else None
         steps = f"if runs differ by as much as steps, {100 * spread:.1f} %"
@@ -649,13 +666,17 @@ def _power(tables: Sequence[Table], before: int, after: int, min_change: float) 
     found = found_change(before, after, spread, tests, min_change)
     numbers: dict[str, Any] = {"spread_share": spread, "rows": tests, "found_share": found}
     if found is not None:
-        finds = f"a change of {100 * found:.1f} % in one of {tests} rows is found in 95 % of comparisons"
+        finds = f"a change of {100 * found:.1f} % in {_one_of(tests)} is found in 95 % of comparisons"
         text = f"{runs}, which differ by {100 * spread:.1f} % (median of the rows), {finds}."
         return Finding("power", text, "", numbers)
     wanted = max(2 * min_change, _USUAL_CHANGE)
     needed = runs_to_find(wanted, spread, tests, min_change)
     more = f": record {needed} of each side to find a change of {100 * wanted:g} % in one row" if needed else ""
-    return Finding("power", f"{runs}, a change of one of {tests} rows alone cannot be told{more}.", "", numbers)
+    return Finding("power", f"{runs}, a change of {_one_of(tests)} alone cannot be told{more}.", "", numbers)
+
+
+def _one_of(rows: int) -> str:
+    return f"one of {rows} rows" if rows > 1 else "the only row"
 
 
 def _spread(row: Row) -> float:

@@ -13,7 +13,7 @@ import msgspec
 from traceconv.answers.section import Column, Finding, Section, Unit, shown_cell
 from traceconv.answers.summary import SUMMARY
 from traceconv.comparison.change_points import Division, can_show, change_points
-from traceconv.comparison.comparison import LEAST_OF_STEP, LEAST_TICKS, RUNS, TOTAL, Run, in_common, signed
+from traceconv.comparison.comparison import LEAST_OF_STEP, LEAST_TICKS, RUNS, TOTAL, Run, in_common, row_name, signed
 from traceconv.comparison.environment import changes
 from traceconv.comparison.rank_tests import found_change
 from traceconv.comparison.run_values import Key, Values
@@ -85,11 +85,12 @@ def history(runs: Sequence[Run], by: Sequence[str], *, min_change: float) -> lis
     """
     runs, told = in_common(runs, "history_runs")
     of_runs = [run.values for run in runs]
-    measure = "steps" if all("steps" in values for values in of_runs) else "operations"
+    # Of devices alone, no operation of the host is recorded.
+    of_rows = next((each for each in ("operations", "kernels") if any(each in values for values in of_runs)), "steps")
+    measure = "steps" if all("steps" in values for values in of_runs) else of_rows
     totals = [values[measure].median if measure in values else 0 for values in of_runs]
-    medians = [
-        dict(zip(v["operations"].keys, v["operations"].medians, strict=True)) for v in of_runs if "operations" in v
-    ]
+    found_in = [values.get(of_rows) for values in of_runs]
+    medians = [dict(zip(v.keys, v.medians, strict=True)) if v else {} for v in found_in]
     keys = list(dict.fromkeys(key for of_run in medians for key in of_run))
     series = {key: [of_run.get(key, 0) for of_run in medians] for key in keys}
     least = max(LEAST_OF_STEP * statistics.median(totals), LEAST_TICKS * max(run.resolution_ns for run in runs))
@@ -110,7 +111,7 @@ def history(runs: Sequence[Run], by: Sequence[str], *, min_change: float) -> lis
             f"{quantity(left_out, _OPERATIONS)} took at most {format_short(least)} in half of the steps: left out"
         )
     unlike = changes(names, [run.environment for run in runs])
-    what = "a step" if measure == "steps" else "all operations"
+    what = "a step" if measure == "steps" else f"all {measure}"
     findings = [*told, *_findings(found, names, what, min_change), *_environment(unlike)]
     return [_summary(findings), *tables, *([unlike] if unlike.rows else [])]
 
@@ -196,7 +197,7 @@ def _findings(found: Sequence[_Series], names: Sequence[str], what: str, min_cha
     total, count = found[0], len(names)
     for change in total.changes:
         ratio = f", {100 * (change.ratio - 1):+z.1f} %" if change.ratio else ""
-        since = f"Since run {change.at + 1} ({one_line(names[change.at])}), {what} takes"
+        since = f"Since run {change.at + 1} ({one_line(names[change.at])}), the time of {what} is"
         text = f"{since} {format_short(change.after)}, before {format_short(change.before)}{ratio}."
         numbers = {"run": change.at + 1, "before_ns": round(change.before), "after_ns": round(change.after)}
         yield Finding("total", text, "history_changes", numbers)
@@ -207,8 +208,8 @@ def _findings(found: Sequence[_Series], names: Sequence[str], what: str, min_cha
     changed = [series for series in found[1:] if series.changes]
     if changed:
         named = [
-            f"{shown_cell(key[0], Unit.TEXT, _LONGEST_NAME)} ({signed(round(change.after - change.before))} since run "
-            f"{change.at + 1})"
+            f"{shown_cell(row_name(key), Unit.TEXT, _LONGEST_NAME)} "
+            f"({signed(round(change.after - change.before))} since run {change.at + 1})"
             for key, change in _in_order([total._replace(changes=[]), *changed])[:_MOST_NAMED]
         ]
         text = f"{quantity(len(changed), _OPERATIONS)} changed: {', '.join(named)}."

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
-from functools import cache
+from functools import lru_cache
 from statistics import NormalDist
 from typing import NamedTuple
 
@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 #: The share of false findings that is accepted, of one test and, by `adjusted`, of all findings of a table.
 LEVEL = 0.05
-#: With so many runs on both sides together, and no ties, the test is exact.
+#: With so many runs on both sides together, the test is exact.
 MOST_EXACT = 50
 #: The share of true changes that a stated power finds.
 POWER = 0.95
@@ -44,29 +44,29 @@ class Shift(NamedTuple):
     high: float | None
 
 
-@cache
-def _counts(before: int, after: int) -> tuple[int, ...]:
-    """Return in how many orders of two groups without ties U is 0, 1, ..., before * after (Mann and Whitney, 1947)."""
-    # The coefficients of the product of (1 - q^(before + k)) / (1 - q^k) for k from 1 to `after`.
-    size = before * after + 1
-    counts = [1] + [0] * (size - 1)
-    for k in range(1, after + 1):
-        for at in range(size - 1, before + k - 1, -1):
-            counts[at] -= counts[at - before - k]
-        for at in range(k, size):
-            counts[at] += counts[at - k]
-    return tuple(counts)
+@lru_cache(maxsize=256)
+def _ways(ranks: tuple[int, ...], count: int) -> npt.NDArray[np.int64]:
+    """Return how many choices of `count` of some ranks have a sum of at most 0, 1, and so on (Mann and Whitney, 1947).
+
+    Args:
+        ranks: twice the ranks of all values, in ascending order; equal values share the mean of theirs.
+        count: the number of values in a group.
+    """
+    ways = np.zeros((count + 1, sum(ranks[len(ranks) - count :]) + 1), np.int64)
+    ways[0, 0] = 1
+    for rank in ranks:
+        ways[1:, rank:] += ways[:-1, :-rank]
+    return np.cumsum(ways[count])
 
 
-def _exact_tail(before: int, after: int) -> Callable[[float], float]:
-    """Return the probability of U at most so large, of groups without ties and without a difference."""
-    sums = np.cumsum(np.array(_counts(before, after), object))
-    orders = math.comb(before + after, before)
-    return lambda u: 0.0 if u < 0 else int(sums[min(math.floor(u), before * after)]) / orders
+def _ways_to(u: float, ranks: tuple[int, ...], count: int) -> int:
+    """Return how many choices have a U of at most `u`; the arguments are those of `_ways`."""
+    ways, least = _ways(ranks, count), count * (count + 1)
+    return 0 if u < 0 else int(ways[min(least + math.floor(2 * u), len(ways) - 1)])
 
 
-def _normal_tail(before: int, after: int, ties: Sequence[int]) -> Callable[[float], float]:
-    """Return what `_exact_tail` returns, for ties, too: by the normal distribution, with continuity correction."""
+def _normal_tail(before: int, after: int, ties: Sequence[int] = ()) -> Callable[[float], float]:
+    """Return the probability of U at most so large by the normal distribution, with continuity correction."""
     count = before + after
     lost = sum(tie**3 - tie for tie in ties) / (count * (count - 1))
     spread = math.sqrt(max(before * after / 12 * (count + 1 - lost), 0))
@@ -74,20 +74,34 @@ def _normal_tail(before: int, after: int, ties: Sequence[int]) -> Callable[[floa
     return lambda u: _NORMAL.cdf((u + 0.5 - middle) / spread) if spread else 1.0
 
 
-def _tail(before: _F64, after: _F64) -> Callable[[float], float]:
-    """Return the probability of U at most so large without a difference: exact if there are few runs and no ties."""
-    _, ties = np.unique(np.concatenate([before, after]), return_counts=True)
-    if len(before) + len(after) <= MOST_EXACT and np.all(ties == 1):
-        return _exact_tail(len(before), len(after))
-    return _normal_tail(len(before), len(after), ties.tolist())
+def _tail(before: int, after: int) -> Callable[[float], float]:
+    """Return the probability of U at most so large without a difference and equal values: exact if there are few."""
+    count = before + after
+    if count > MOST_EXACT:
+        return _normal_tail(before, after)
+    ranks = tuple(range(2, 2 * count + 1, 2))
+    return lambda u: _ways_to(u, ranks, before) / math.comb(count, before)
 
 
 def u_test(before: Sequence[float], after: Sequence[float]) -> float:
-    """Return the two-sided p of the test by Mann and Whitney of two non-empty groups; 1 if all values are equal."""
+    """Return the two-sided p of the test by Mann and Whitney of two non-empty groups; 1 if all values are equal.
+
+    It is the share of the ways to divide the values into such groups that are as far from the middle, or further.
+    """
     first, second = np.array(before, float), np.array(after, float)
+    values = np.sort(np.concatenate([first, second]))
+    low, high = (np.searchsorted(values, values, side) for side in ("left", "right"))
+    ranks = tuple((low + high + 1).tolist())
     signs = np.sign(second[None, :] - first[:, None])
-    above = float(np.sum(signs > 0) + np.sum(signs == 0) / 2)
-    return min(1.0, 2 * _tail(first, second)(min(above, len(first) * len(second) - above)))
+    below = float(np.sum(signs < 0) + np.sum(signs == 0) / 2)  # U of the group before
+    pairs = len(first) * len(second)
+    seen = min(below, pairs - below)
+    if len(values) > MOST_EXACT:
+        _, ties = np.unique(values, return_counts=True)
+        return min(1.0, 2 * _normal_tail(len(first), len(second), ties.tolist())(seen))
+    ways = math.comb(len(values), len(first))
+    nearer = _ways_to(pairs - seen - 0.5, ranks, len(first)) - _ways_to(seen, ranks, len(first))
+    return min(1.0, (ways - nearer) / ways)
 
 
 def shift(before: Sequence[float], after: Sequence[float]) -> Shift | None:
@@ -101,7 +115,7 @@ def shift(before: Sequence[float], after: Sequence[float]) -> Shift | None:
     ratios = np.sort((second[None, :] / first[:, None]).reshape(-1))
     if ratios[0] == ratios[-1] == 1:
         return Shift(1.0, 1.0, 1.0)
-    tail = _tail(first, second)
+    tail = _tail(len(first), len(second))
     rejected = 0
     while rejected < len(ratios) // 2 and 2 * tail(rejected) <= LEVEL:
         rejected += 1
@@ -160,8 +174,7 @@ def _power(before: int, after: int, size: float, tests: int, floor: float) -> fl
 
     Both are in standard deviations between runs.
     """
-    is_exact = before + after <= MOST_EXACT
-    tail = _exact_tail(before, after) if is_exact else _normal_tail(before, after, ())
+    tail = _tail(before, after)
     level = LEVEL / max(tests, 1) / 2
     most = bisect_left(range(before * after // 2 + 1), True, key=lambda u: tail(u) > level) - 1
     if most < 0:

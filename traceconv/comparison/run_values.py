@@ -17,6 +17,7 @@ import numpy.typing as npt
 from traceconv.answers.attribution import NONE, expanded
 from traceconv.answers.device_work import first_above, operators, work
 from traceconv.answers.operations import NO_OPERATOR, OF_TRACKS, combined, key_of
+from traceconv.answers.section import Unnamed
 from traceconv.answers.slice_tables import NO_PARENT, Rows, SliceTable, sums_by
 from traceconv.answers.step_parts import DISJOINT, step_parts
 from traceconv.answers.steps import NOT_RECORDED, inside, is_step, ran_in, runs_nothing, timed_steps
@@ -33,7 +34,9 @@ _DEEPEST = 64
 #: The standard deviation of normal noise in median distances from the median.
 _NORMAL = 1.4826
 #: The key of what a condition leaves out, and its code.
-OTHERS, _NOT_CHOSEN = "(others)", -2
+OTHERS, _NOT_CHOSEN = Unnamed.NOT_CHOSEN, -2
+#: The first texts of keys of what is no slice, which slices may have as names.
+_SPECIAL = frozenset[str](Unnamed)
 #: Addresses in names, which differ in each run.
 _ADDRESS = re.compile(r"\bat 0x[0-9a-fA-F]+")
 #: No other names.
@@ -191,8 +194,14 @@ class _Codes:
 
 
 def _renamed(key: Key, renamed: Mapping[str, str]) -> Key:
-    first, *others = (_ADDRESS.sub("at 0x...", text) for text in key)
-    return (renamed.get(key[0], renamed.get(first, first)), *others)
+    first, *others = map(without_address, key)
+    first = renamed.get(key[0], renamed.get(first, first))
+    return (f'"{first}"' if first in _SPECIAL else first, *others)
+
+
+def without_address(name: str) -> str:
+    """Return a name without the addresses in it, which differ in each run."""
+    return _ADDRESS.sub("at 0x...", name)
 
 
 def part_of(table: SliceTable, wanted: Part) -> Part:
@@ -280,12 +289,11 @@ def _medians(key: I64, ns: I64, steps: I64) -> I64:
 def _parts(table: SliceTable, steps: Rows, width: int, measure: str, *, on_threads: bool) -> dict[str, Values]:
     """Return the parts of the steps, as the table `step_parts` has them, whatever a condition leaves of the slices."""
     section = step_parts(table.choosing(None), on_threads=on_threads)
-    starts = (table.trace.slices.ts[steps] - table.start).tolist()
-    wanted = set(
-        zip(starts, map(table.title, table.row_of_track[table.trace.slices.track[steps]].tolist()), strict=True)
-    )
-    start, track = section.place("start_ns"), section.place("track")
-    rows = [row for row in section.rows if (row[start], row[track]) in wanted]
+    slices = table.trace.slices
+    titles = map(table.title, table.row_of_track[slices.track[steps]].tolist())
+    wanted = set(zip((slices.ts[steps] - table.start).tolist(), slices.dur[steps].tolist(), titles, strict=True))
+    start, span, track = map(section.place, ("start_ns", "span_ns", "track"))
+    rows = [row for row in section.rows if (row[start], row[span], row[track]) in wanted]
     parts = [at for at in map(section.place, DISJOINT) if any(row[at] for row in rows)]
     if not parts:
         return {}
@@ -468,8 +476,12 @@ def _device(table: SliceTable, steps: Rows, keys: _Codes) -> dict[str, Values]:
     count = max(len(steps), 1)
     ns, at_name, at_key = slices.dur[rows], name.reshape(-1).astype(np.int64), key.reshape(-1).astype(np.int64)
     kernels = _Shares(step, at_name, ns, of_names, of_name.steps_of(names, steps))
-    launched_by = dict(zip(at_name.tolist(), at_key.tolist(), strict=True))
+    pairs, pair = np.unique(at_name * len(texts) + at_key, return_inverse=True)
+    in_pairs, whole = sums_by(pair.reshape(-1), ns, len(pairs)), sums_by(at_name, ns, len(names))
+    paths: list[_Path] = [()] * len(names)
+    for at, operator_at in zip(*np.divmod(pairs[2 * in_pairs > whole[pairs // len(texts)]], len(texts)), strict=True):
+        paths[at] = (texts[operator_at],) if of_operator[operator_at] >= 0 else ()
     return {
         "device": _values(_Shares(step, at_key, ns, texts, keys.steps_of(of_operator, steps)), count),
-        "kernels": _values(kernels, count, paths=[(texts[launched_by[at]],) for at in range(len(names))]),
+        "kernels": _values(kernels, count, paths=paths),
     }

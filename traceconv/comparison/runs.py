@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from itertools import compress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -17,7 +18,7 @@ from traceconv.answers.slice_tables import SliceTable
 from traceconv.answers.steps import NOT_RECORDED, no_steps, step_pattern, step_rows
 from traceconv.comparison.comparison import Run
 from traceconv.comparison.environment import environment
-from traceconv.comparison.run_values import AS_THEY_ARE, OTHERS, Part, Values, part_of, run_values
+from traceconv.comparison.run_values import AS_THEY_ARE, OTHERS, Part, Values, part_of, run_values, without_address
 from traceconv.errors import InputError, UsageError
 from traceconv.io.folders import natural
 from traceconv.io.shown import one_line
@@ -108,10 +109,11 @@ class Selection:
         Args:
             recorded: its slices.
             renamed: other names for first texts of keys; a note says which of these nothing has then.
-            again: reads a run of this name again, if another part of it is compared; None to keep its slices for that.
+            again: reads a run of this name again, if another part of it is compared; None to keep its slices for that,
+                as those of pipes are.
         """
         name, table, resolution, is_several = recorded
-        read = again or (lambda _: recorded)
+        read = again if again and can_be_read_again(name) else lambda _: recorded
 
         def of_table(table: SliceTable, part: Part) -> Mapping[str, Values]:
             places = places_of(table, self.condition)[0] if self.condition else None
@@ -127,7 +129,9 @@ class Selection:
             window = " in the window" if self.between else ""
             raise UsageError(f"there is nothing to compare: it has no operation with a duration{window}", at=name)
         made = {key[0] for found in values.values() for key in found.keys}
-        missed = [old for old, new in renamed.items() if new not in made]
+        names = {text for name in table.names for text in (name, without_address(name))}
+        is_missed = (new not in made or (self.by[0] == "name" and old not in names) for old, new in renamed.items())
+        missed = [*compress(renamed, is_missed)]
         notes = (
             *table.trace.losses(),
             *((f"{one_line(name)}: {SEVERAL}: {AS_RUNS}",) if is_several else ()),
@@ -161,6 +165,11 @@ def _are_runs(trace: Trace, receipt: Sequence[ReceiptLine]) -> bool:
 def _wall_clock(trace: Trace) -> tuple[int, int] | None:
     """Return the first and last time of a trace, ns since 1970; None if its clock does not say."""
     return trace.span() if trace.clocks and trace.clocks[0].zero is Zero.UNIX_EPOCH else None
+
+
+def can_be_read_again(name: str) -> bool:
+    """Return whether a run is a file or a folder, no pipe."""
+    return Path(name).is_file() or Path(name).is_dir()
 
 
 def runs_in(folder: str) -> list[str]:

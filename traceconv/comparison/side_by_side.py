@@ -8,6 +8,7 @@ from typing import Literal
 
 import numpy as np
 
+from traceconv.answers.section import Cell
 from traceconv.answers.slice_tables import Rows, SliceTable
 from traceconv.answers.step_parts import DISJOINT, step_parts
 from traceconv.comparison.run_values import Part, compared_steps, run_values
@@ -171,15 +172,18 @@ def _parts(side: _Drawn, count: int) -> Mapping[str, list[int]]:
         return {}
     table, slices = side.table, side.table.trace.slices
     section = step_parts(table.choosing(None))
-    start, track, device = map(section.place, ("start_ns", "track", "device"))
+    start, span, track, device = map(section.place, ("start_ns", "span_ns", "track", "device"))
     thread = table.title(int(table.row_of_track[slices.track[side.steps[0]]]))
-    at_step = {int(ts) - table.start: at for at, ts in enumerate(side.starts[:count])}
-    rows = [row for row in section.rows if row[start] in at_step and row[track] == thread]
+    spans = slices.dur[side.steps[:count]].tolist()
+    at_step: dict[tuple[Cell, ...], int] = {
+        (int(ts) - table.start, dur): at for at, (ts, dur) in enumerate(zip(side.starts, spans, strict=False))
+    }
+    rows = [row for row in section.rows if (row[start], row[span]) in at_step and row[track] == thread]
     devices = list(dict.fromkeys(row[device] for row in rows))
     parts: dict[str, list[int]] = {}
     for row in rows:
         number = f", device {1 + devices.index(row[device])}" if len(devices) > 1 else ""
         for column in map(section.place, DISJOINT):
             name = f"{section.columns[column].title}{number}"
-            parts.setdefault(name, [0] * count)[at_step[int(row[start] or 0)]] = int(row[column] or 0)
+            parts.setdefault(name, [0] * count)[at_step[row[start], row[span]]] = int(row[column] or 0)
     return parts
