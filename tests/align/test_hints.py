@@ -18,6 +18,7 @@ import numpy as np
 import pytest
 
 import traceconv
+from tests import commands
 from tests.align.pairs import trace_of
 from tests.align.test_causality import gpu_files
 from tests.align.test_constraint_parser import BOOT, LOCAL, MONOTONIC, TIME_OF_DAY, UNIX, perf, trace
@@ -30,6 +31,7 @@ from tests.align.test_non_overlapping import wall
 from tests.align.test_one_host import inputs
 from tests.align.test_ranks import GLOO
 from tests.benchmarks.alignment.simulate import Shape, Truth, inner, outer, run
+from tests.golden import ROOT
 from tests.literals import texts_of
 from traceconv.align import Alignment, Policy, align
 from traceconv.align.causality import believed, causality
@@ -398,3 +400,11 @@ def test_a_hint_that_is_followed_is_right(part: str, number: int, monkeypatch: p
     for options in followed:
         kept = [] if case.given[:1] == ("--anchor",) else without(case.given, options)
         assert is_right(case, merged(case, [*kept, *options])), options
+
+
+def test_files_without_any_times_are_drawn_beside_one_another(tmp_path: Path) -> None:
+    files = [ROOT / "tvm-profile" / "vm-text" / "input.txt", ROOT / "openvino" / "average" / "input.csv"]
+    refused = commands.run("merge", *files, "-o", tmp_path / "a.pftrace")
+    assert (refused.returncode, "--on-ambiguous separate draws it" in refused.stderr) == (3, True)
+    followed = commands.run("merge", *files, "-o", tmp_path / "a.pftrace", "--on-ambiguous", "separate")
+    assert (followed.returncode, "not aligned: starts with the others" in followed.stderr) == (0, True)

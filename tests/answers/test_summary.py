@@ -497,6 +497,22 @@ def test_the_device_work_that_made_a_step_slow(name: str, length: float, said: s
     assert found["slow_step"]["section"] == ("step_differences" if "conv" in said else "step_kernels")
 
 
+def test_work_of_earlier_steps_makes_no_step_slow(tmp_path: Path) -> None:
+    """Each step launches 100 µs of work in 60 µs; in the last one, the host waits for what is left of it all."""
+    events = []
+    for at in range(4):
+        begin = 1000 + 60 * at
+        events.append(event(f"ProfilerStep#{at}", begin, 60 if at < 3 else 240, cat="user_annotation"))
+        events += launched(at, (begin + 2, begin + 7), (1010 + 100 * at, 1110 + 100 * at))
+        events[-3]["name"] = "gemm"
+    events.append(event("cudaDeviceSynchronize", 1190, 225, cat="cuda_runtime"))
+    found, _ = summary_of(tmp_path, events)
+    assert "longer: cudaDeviceSynchronize" in found["slow_step"]["text"]
+    rows = traceconv.report([tmp_path / "a.json"], Questions(["step_kernels"]))
+    (kernels,) = (section.records() for section in rows if section.name == "step_kernels")
+    assert {(row["name"], row["launched_difference_ns"]) for row in kernels} == {("gemm", 0), ("(idle)", None)}
+
+
 def test_the_rank_of_a_slow_step_is_said(tmp_path: Path) -> None:
     found = traceconv.report(write(tmp_path, {0: in_steps((100, 100, 100)), 1: in_steps((100, 150, 100))}))
     slow = {row["id"]: row for row in found[0].records()}["slow_step"]

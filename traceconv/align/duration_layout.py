@@ -448,8 +448,9 @@ def with_durations(inputs: Inputs, placed: Placed, policy: Policy) -> Placed:
             clock_map = ClockMap(hosts[best.a].at(best.a.span[0]), None, (step,), verdict)
             texts = [] if accepted else [taken_as_best(best, best.b)]
             tried = [replace(pair, taken=pair is best) for pair in tried]
-        elif policy.on_ambiguous == "separate" and hosts:
-            clock_map, texts = beside(min(way.at(host.span[0]) for host, way in hosts.items())), [not_aligned(tried)]
+        elif policy.on_ambiguous == "separate":
+            drawn = hosts or {clock: placed.maps[clock.key] for clock in inputs.clocks if clock.key in placed.maps}
+            clock_map, texts = beside(min(way.at(host.span[0]) for host, way in drawn.items())), [not_aligned(tried)]
         else:
             pairs += tried
             continue

@@ -9,7 +9,7 @@ from itertools import chain
 import numpy as np
 from msgspec import Struct
 
-from traceconv.answers.attribution import NONE, Timelines, run_parts, timelines
+from traceconv.answers.attribution import NONE, Timelines, launch_rows, run_parts, timelines
 from traceconv.answers.device_time import CAUSES, Gaps, gaps_of, longest_of
 from traceconv.answers.device_work import KINDS, Device, devices, work
 from traceconv.answers.section import Cell, Column, Section, Unit, Unnamed
@@ -22,10 +22,10 @@ from traceconv.answers.steps import (
     exchanges,
     holding_tracks,
     largest,
-    naming_tracks,
     ran_in,
     runs_nothing,
     slow_steps,
+    telling_apart,
     timed_steps,
 )
 from traceconv.model.columns import I64
@@ -59,6 +59,7 @@ _PARTS = (
 _KERNELS = (
     *DIFFERENCES[:3],
     Column("device", "device", Unit.TEXT, spare=True),
+    Column("launched_difference_ns", "launched", Unit.NS, detail=True),
     *DIFFERENCES[3:],
 )
 #: What a device does, the first one where it does nothing.
@@ -136,7 +137,8 @@ def step_kernels(table: SliceTable) -> Section:
 
     An instant is of the kernel or copy that the device runs, of that which started last if there are several, in the
     order computation, communication, copies. With idle time, the differences add up to that of the durations. Of each
-    kind, the names that differ most have a row each, as in `step_differences`.
+    kind, the names that differ most have a row each, as in `step_differences`, with how much longer all work of the
+    kind is that each step launched: a device that runs behind its host also runs what earlier steps launched.
     """
     section = Section("step_kernels", _KERNELS)
     slices, line = table.trace.slices, np.zeros(len(table.trace.tracks), np.int64)
@@ -153,11 +155,28 @@ def step_kernels(table: SliceTable) -> Section:
             found = differences_of(table.trace.strings, step, did[usual], _DOES, {_IDLE: Unnamed.IDLE})
             by_kind = [largest([part for part in found if part.kind == kind], kind) for kind in _DOES]
             parts = sorted(chain(*by_kind), key=lambda part: (part.name is OTHERS, part.usual - part.time))
-            section.rows += slow.cells(parts, device.title)
+            launched = dict(zip(KINDS, _launched_differences(table, device, slow.row, slow.usual), strict=True))
+            section.rows += [row for part in parts for row in slow.cells([part], device.title, launched.get(part.kind))]
     section.columns = _naming_devices(table, section)
     if section.rows:
         section.legend.append("the differences of a step and device add up to that of the durations")
     return section
+
+
+def _launched_differences(table: SliceTable, device: _OfDevice, step: int, usual: int) -> list[int | None]:
+    """Return for each of KINDS how much longer the work is that a step launched, ns; None if no launch is recorded."""
+    slices, process = table.trace.slices, table.processes[table.trace.slices.track]
+    found: list[int | None] = []
+    for rows in device.rows:
+        launch = launch_rows(table)[rows]
+        rows, launch = rows[launch != NONE], launch[launch != NONE]
+        sums = []
+        for each in (step, usual):
+            start, end = int(slices.ts[each]), int(slices.ts[each] + slices.dur[each])
+            some = (slices.ts[launch] >= start) & (slices.ts[launch] < end) & (process[launch] == process[each])
+            sums.append(int(np.sum(slices.dur[rows[some]])))
+        found.append(sums[0] - sums[1] if len(rows) else None)
+    return found
 
 
 def _did(table: SliceTable, device: _OfDevice, ran: tuple[Timelines, ...], step: int) -> tuple[I64, I64]:
@@ -182,7 +201,7 @@ def _naming_devices(table: SliceTable, section: Section) -> tuple[Column, ...]:
     several = len({row[at] for row in section.rows if row[at]}) > 1
     return tuple(
         replace(column, detail=column.detail or not several) if column.name == "device" else column
-        for column in naming_tracks(table, section.columns)
+        for column in telling_apart(table, section.columns)
     )
 
 

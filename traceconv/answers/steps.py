@@ -268,7 +268,9 @@ def _parts_of_steps(table: SliceTable) -> tuple[str, str]:
     accepted = [name for name in distinct_values(slices.name[on_track]).tolist() if accepts(trace.strings[name])]
     names_it = len(text) <= _MOST_CHARACTERS and one_line(text) == text
     names_it &= sorted(longest) == sorted(on_track[np.isin(slices.name[on_track], accepted)].tolist())
-    repeats = f"; {said} repeats {len(longest)} times, in {shown_cell(length / between, Unit.SHARE)} of the time"
+    is_elsewhere = int(np.count_nonzero(np.isin(slices.name[table.recorded], names_of))) > len(longest)
+    times = f"{len(longest)} times{' on one thread' if is_elsewhere else ''}"
+    repeats = f"; {said} repeats {times}, in {shown_cell(length / between, Unit.SHARE)} of the time"
     return f"{repeats} from its first to its last", quote(pattern) if names_it else ""
 
 
@@ -432,7 +434,7 @@ def step_differences(table: SliceTable) -> Section:
     MOST_DIFFERENCES names that differ most have a row each, the others one together. The differences of a step add up
     to that of the durations.
     """
-    section = Section("step_differences", naming_tracks(table, DIFFERENCES))
+    section = Section("step_differences", telling_apart(table, DIFFERENCES))
     for slow in slow_steps(table):
         section.rows += slow.cells(largest(differences(table, slow.row, slow.usual)))
     if section.rows:
@@ -481,10 +483,12 @@ def slow_steps(table: SliceTable) -> list[SlowStep]:
     return found
 
 
-def naming_tracks(table: SliceTable, columns: tuple[Column, ...]) -> tuple[Column, ...]:
-    """Return the columns of a table about steps; people see the tracks if several have steps."""
-    tracks = len(_by_track(table, timed_steps(table)))
-    return tuple(replace(column, detail=tracks < 2) if column.name == "track" else column for column in columns)
+def telling_apart(table: SliceTable, columns: tuple[Column, ...]) -> tuple[Column, ...]:
+    """Return the columns of a table about steps; people see tracks if there are several, and starts if names repeat."""
+    steps = timed_steps(table)
+    names = len(distinct_values(table.trace.slices.name[steps]))
+    hidden = {"track": len(_by_track(table, steps)) < 2, "start_ns": names == len(steps)}
+    return tuple(replace(column, detail=hidden.get(column.name, column.detail)) for column in columns)
 
 
 def timed_steps(table: SliceTable) -> Rows:

@@ -580,12 +580,20 @@ def _of_step(rows: Sequence[Row], step: Row) -> list[Row]:
 
 
 def _grown(rows: Sequence[Row]) -> list[Row]:
-    """Return the rows about the kind of work that grew most on a device, the largest first; idle time is none."""
+    """Return the rows about the kind of work that grew most on a device, the largest first; idle time is none.
+
+    Nor is work of which steps launched as much as others: the device ran what earlier steps had launched.
+    """
     of_kinds: dict[tuple[str, str], list[Row]] = {}
     for row in rows:
         if row["kind"] in _ONE_OF:
             of_kinds.setdefault((row["device"], row["kind"]), []).append(row)
-    grown = max(of_kinds.values(), key=lambda found: _sum(found, "difference_ns"), default=[])
+    launched = [
+        found
+        for found in of_kinds.values()
+        if (of_step := found[0]["launched_difference_ns"]) is None or of_step >= _MOST_OF * _sum(found, "difference_ns")
+    ]
+    grown = max(launched, key=lambda found: _sum(found, "difference_ns"), default=[])
     return sorted(grown, key=lambda row: -row["difference_ns"])
 
 
