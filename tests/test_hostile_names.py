@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from tests import terminal
 from traceconv.io.shown import lines, one_line
 
 #: It would clear the screen, set the title of the window, ring, go back in the line, turn text round, close a page.
@@ -122,6 +123,13 @@ def test_commands(words: list[str], folder: Path) -> None:
 def test_a_narrow_terminal(folder: Path) -> None:
     merged = ["merge", kineto(folder, name_of(1)), kineto(folder, name_of(2)), "-o", str(folder / "out.json")]
     assert "\\x1b" in run(*merged, COLUMNS="40")
+
+
+def test_csv_on_a_terminal(folder: Path) -> None:
+    """In a file or a pipe it has names as they are."""
+    found = terminal.shown(["query", kineto(folder, "a.json"), "select name from slices", "--format", "csv"], 80)
+    assert not STEERING.search("".join(found))
+    assert any("\\x1b[2J" in line for line in found)
 
 
 def test_names_that_are_no_text(folder: Path) -> None:

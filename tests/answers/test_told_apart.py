@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 import json
 from itertools import groupby
 from pathlib import Path
@@ -14,7 +15,7 @@ import traceconv
 from tests.golden import ROOT
 from traceconv.answers import SECTION_OF, SECTIONS, Questions
 from traceconv.answers.render import RENDERERS, text
-from traceconv.answers.section import Section
+from traceconv.answers.section import Column, Section, Unit
 from traceconv.io.shown import shortened_column
 
 #: The columns that name a row; numbers and `input` do not count.
@@ -207,6 +208,25 @@ def test_all_forms_name_the_input(tmp_path: Path) -> None:
     assert {(row["input"], row["track"]) for row in steps} == {
         (f"{one}.json", f"{one}.json · process 100 / thread 100") for one in "ab"
     }
+
+
+def test_csv_holds_texts_as_they_are() -> None:
+    names = ["a\nb", "a\\nb", "a\rb", 'a"b', "a,b", "", "=1", "a\x1b[2J\u2028\0", " a "]
+    column = Column("na\nme", "name", Unit.TEXT)
+    sections = [
+        Section("query", (column,), [(name,) for name in names]),
+        Section("query", (column,), [(True,), (None,)]),
+    ]
+    rows = list(csv.reader(io.StringIO(RENDERERS["csv"](sections, 0), newline="")))
+    assert rows == [[column.name], *([name] for name in names), [], [column.name], ["true"], [""]]
+    sections = [Section("query", (column,), [("a\udcffé",)])]
+    assert RENDERERS["csv"](sections, 0).splitlines()[-1] == "a\\udcffé"
+
+
+def test_a_turned_table_has_rows_without_anything() -> None:
+    columns = tuple(Column(f"c{number}", f"c{number}", Unit.TEXT) for number in range(12))
+    shown = text([Section("query", columns, [("x",) * 12, (None,) * 12])], 0)
+    assert shown.count("x") == 12
 
 
 def test_one_input_is_not_named_in_titles(tmp_path: Path) -> None:

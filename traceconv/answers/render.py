@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import re
 from collections.abc import Callable, Sequence
 from itertools import zip_longest
@@ -26,6 +25,8 @@ _WIDEST_NOTE = 80
 _MARKUP = re.compile(r"[\\`*\[\]<>&|~$]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])|^[#+-](?= |#)|(?<=^\d)[.)](?= )")
 #: Texts that can stand below their rows: their least width beside other columns, and their indentation below.
 _LEAST_BESIDE, _INDENT = 32, 6
+#: What needs quotes in CSV, and a row of one empty cell.
+_ENDS, _NOTHING = re.compile('[",\r\n]'), '""'
 
 
 #: A screen: its lines, and the rows of each table.
@@ -177,7 +178,7 @@ def _side_by_side(columns: Sequence[Column], rows: Sequence[Sequence[str]], widt
     left = max(map(len, titles))
     room = (width or _USUAL_WIDTH) - left - 2
     widths = [
-        max(_turned(cell) if text else len(cell) for cell, text in zip(row, is_text, strict=True)) for row in rows
+        max(1, *(_turned(cell) if text else len(cell) for cell, text in zip(row, is_text, strict=True))) for row in rows
     ]
     lines, at = [], 0
     while at < len(rows):
@@ -248,18 +249,19 @@ def markdown(sections: Sequence[Section], top: int) -> str:
 def comma_separated(sections: Sequence[Section], top: int) -> str:
     """Return a table for each section, separated by empty lines, with exact numbers and `top` rows (0 for all).
 
-    Texts are not changed, also if they start with =, +, - or @.
+    Texts are not changed, also if they start with =, +, - or @, or steer a terminal; but UTF-8 lacks surrogates.
     """
-    import csv
+    tables = []
+    for section in sections:
+        lines = [[column.name for column in section.columns], *section.first(top)[0]]
+        tables.append("".join(f"{','.join(map(_field, line)) or _NOTHING}\n" for line in lines))
+    return "\n".join(tables).encode("utf-8", "backslashreplace").decode()
 
-    sink = io.StringIO()
-    writer = csv.writer(sink, lineterminator="\n")
-    for number, section in enumerate(sections):
-        sink.write("\n" if number else "")
-        writer.writerow([one_line(column.name) for column in section.columns])
-        for row in section.first(top)[0]:
-            writer.writerow(["" if cell is None else one_line(cell) if isinstance(cell, str) else cell for cell in row])
-    return sink.getvalue()
+
+def _field(cell: Cell) -> str:
+    """Return a cell in CSV: truth as JSON has it, and quotes around what would end it, also a carriage return."""
+    shown = "" if cell is None else str(cell).lower() if isinstance(cell, bool) else str(cell)
+    return '"' + shown.replace('"', '""') + '"' if _ENDS.search(shown) else shown
 
 
 def json(sections: Sequence[Section], top: int) -> str:

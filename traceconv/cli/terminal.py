@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 import click
 
 from traceconv.io import progress
-from traceconv.io.shown import one_line
+from traceconv.io.shown import lines, one_line
 
 if TYPE_CHECKING:
     from traceconv.errors import TraceconvError
@@ -44,8 +44,8 @@ def say(*lines: str, err: bool = True, whole: bool = False) -> None:
 
 
 def put(rendered: str) -> None:
-    """Print what was rendered as it is: who rendered it has escaped what must not be shown, each form in its way."""
-    click.echo(rendered, nl=False)
+    """Print what was rendered; a terminal gets escapes for what would steer it, which CSV holds as it is."""
+    click.echo(lines(rendered) if sys.stdout.isatty() else rendered, nl=False)
 
 
 def width_of(stream: TextIO) -> int:
