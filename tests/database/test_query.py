@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import contextlib
+import csv
 import importlib
+import io
 import json
+import os
+import subprocess
 import sys
 from pathlib import Path
 
+import duckdb
 import jsonschema
 import pandas as pd
 import polars as pl
@@ -30,6 +35,7 @@ KINETO = ROOT / "pytorch-kineto" / "torch-convnet-process" / "input.json"
 ONEDNN = ROOT / "onednn-verbose" / "torch-convnet-process" / "input.log"
 CUDA = ROOT / "pytorch-kineto" / "cuda-streams" / "input.json"
 
+DUCKDB = tuple(map(int, duckdb.__version__.split(".")[:2]))
 #: A variable that no query may see.
 secret = pa.table({"x": [1]})
 
@@ -254,8 +260,12 @@ def test_a_folder_can_be_allowed(frames: Frames, tmp_path: Path) -> None:
         ("selct 1", 'SQL:1:1: syntax error at or near "selct"'),
         ("select nme from slices", 'SQL:1:8: Referenced column "nme" not found'),
         ("select 'é',\n  nme from slices", 'SQL:2:3: Referenced column "nme" not found'),
-        ("select 1\nfrom no_such_view", "SQL:2:6: Table with name no_such_view does not exist"),
-        ("from slice", 'SQL:1:6: Table with name slice does not exist! Did you mean "slices"?'),
+        ("select 1\nfrom no_such_view", "SQL:2:6: no view is called no_such_view"),
+        ("from slice", 'SQL:1:6: no view is called slice; did you mean "slices"?'),
+        ("from query_table('Slices')", "SQL:1:6: Slices is a view, which a query has to name itself: FROM slices"),
+        ("from query('from slices')", "SQL:1:6: slices is a view, which a query has to name itself: FROM slices"),
+        (f"select {'+'.join('1' * 9000)}", "SQL: Max expression depth limit of 1000 exceeded"),
+        ("select 'é\udcff'", "SQL:1:10: not UTF-8"),
         ("select cast(name as int) from slices", "SQL"),
         ("select error('as asked')", "SQL: as asked"),
         ("select 1 a, 2 a", "several columns of the result are called 'a'"),
@@ -273,6 +283,15 @@ def test_a_wrong_query_says_where(query: str, message: str, frames: Frames) -> N
     assert "\n" not in failed.value.message
     assert "{" not in failed.value.message
     assert failed.value.hint
+
+
+def test_a_question_that_nests_deeply_has_an_answer_or_an_error() -> None:
+    """How deep documents of JSON may be depends on the version of Python."""
+    result = commands.run("query", CUDA, f"select {'+'.join('1' * 600)} as n", "--format", "csv", "-q")
+    if result.returncode == 0:
+        assert result.stdout == "n\n600\n"
+    else:
+        assert result.stderr.startswith("error: SQL: the question nests too deeply\nhint: ")
 
 
 def test_json_has_numbers_as_numbers_and_follows_its_schema() -> None:
@@ -306,6 +325,86 @@ def test_json_has_numbers_as_numbers_and_follows_its_schema() -> None:
             'time of "day': "10:00:00+02",
         }
     ]
+
+
+#: Values that Python, JSON or tables lack, and how they are printed.
+PRINTED = {
+    "200000000000000000000000000000000000000::uhugeint": "200000000000000000000000000000000000000",
+    "date '10000-01-01'": "10000-01-01",
+    "'0044-03-15 (BC)'::date": "0044-03-15 (BC)",
+    "'infinity'::timestamp": "infinity",
+    "make_timestamp_ns(1764532113123456789)": "2025-11-30 19:48:33.123456789",
+    "timestamp '2026-01-02 03:04:05'": "2026-01-02 03:04:05",
+    "true": "true",
+    "['1'::bignum]": '["1"]',
+    "[timetz '10:00:00+02', null]": '["10:00:00+02",null]',
+    "['nan'::double, 1]": '["nan",1.0]',
+    "[interval 1 hour]": '["01:00:00"]',
+    "[1.5, 2]": "[1.5,2]",
+    "array_value(date '10000-01-01')": '["10000-01-01"]',
+    "{'a \"b': {'c': '101'::bit}, 'd': 'ab'::blob}": '{"a \\"b":{"c":"101"},"d":"6162"}',
+    "map {time '10:00:00': 2::uhugeint}": '[["10:00:00","2"]]',
+    "union_value(a := interval 1 hour)": "01:00:00",
+    "row(1, row(2, interval 1 hour))": '{"element1":1,"element2":{"element1":2,"element2":"01:00:00"}}',
+    "[1::variant]": '["1"]',
+    "null": "",
+    "[null]": "[null]",
+}
+
+
+def test_values_that_others_lack_are_printed(tmp_path: Path) -> None:
+    """Without pandas, which decodes some of them."""
+    (tmp_path / "pandas.py").write_text("raise ImportError", encoding="utf-8")
+    places = os.pathsep.join([str(tmp_path), *filter(None, sys.path)])
+    query = "select " + ", ".join(f"{value} as c{number}" for number, value in enumerate(PRINTED))
+    command = [sys.executable, "-m", "traceconv", "query", CUDA, query, "--format", "csv", "-q"]
+    environment = os.environ | {"PYTHONPATH": places}
+    found = subprocess.run(command, capture_output=True, check=True, encoding="utf-8", env=environment).stdout
+    _, row = csv.reader(io.StringIO(found))
+    assert dict(zip(PRINTED, row, strict=True)) == PRINTED
+
+
+@pytest.mark.skipif(DUCKDB < (1, 5), reason="DuckDB 1.4 gives Python no TIME_NS")
+def test_nanoseconds_of_a_day_are_printed() -> None:
+    result = commands.run("query", CUDA, "select '10:00:00.123456789'::time_ns as t", "--json", "-q")
+    assert json.loads(result.stdout)["query"] == [{"t": "10:00:00.123456789"}]
+
+
+@pytest.mark.parametrize("form", ["text", "csv", "json", "markdown"])
+def test_all_types_are_printed(form: str) -> None:
+    result = commands.run("query", CUDA, "from test_all_types()", "--format", form, "-q")
+    assert result.returncode == 0, result.stderr
+    assert "infinity" in result.stdout
+
+
+def test_tables_keep_all_types_that_they_have(frames: Frames) -> None:
+    query = """
+        select 2::uhugeint as a, [interval 1 hour] as b, {'x': 1::bignum, 'y': 7} as c, map {'x': '1'::bit} as d,
+            date 'infinity' as e, [date '2026-01-02'] as f, row(1) as g
+    """
+    table = ask(frames, query)
+    assert table.schema.types[:4] == [
+        pa.string(),
+        pa.list_(pa.field("l", pa.string())),
+        pa.struct({"x": pa.string(), "y": pa.int32()}),
+        pa.map_(pa.string(), pa.string()),
+    ]
+    assert table.drop_columns(["e", "f", "g"]).to_pylist() == [
+        {"a": "2", "b": ["01:00:00"], "c": {"x": "1", "y": 7}, "d": [("x", "1")]}
+    ]
+    assert table.schema.types[4] == pa.date32()
+    assert pa.types.is_date(table.schema.types[5].value_type)
+    assert table["g"].to_pylist() == [{"element1": 1}]
+    every = ask(frames, "from test_all_types()").schema
+    assert {name for name in every.names if every.field(name).type == pa.string()} <= {
+        "uhugeint",
+        "bignum",
+        "bit",
+        "interval",
+        "time_tz",
+        "varchar",
+        "uuid",
+    }
 
 
 def test_a_trace_answers_for_all_packages() -> None:
@@ -403,7 +502,7 @@ def test_without_the_packages_the_hint_says_how_to_install_them(module: str, mon
 
 
 def test_types_that_parquet_lacks_are_refused(tmp_path: Path) -> None:
-    result = commands.run("query", CUDA, "select [interval 1 hour] as h", "-o", tmp_path / "q.parquet")
+    result = commands.run("query", CUDA, "select union_value(a := 1) as h", "-o", tmp_path / "q.parquet")
     assert result.returncode == 2
     assert result.stderr.startswith("error: Parquet has no such type: ")
     assert result.stderr.endswith("hint: cast the column: column::varchar\n")

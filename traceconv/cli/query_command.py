@@ -52,18 +52,24 @@ def _section(table: pyarrow.Table) -> Section:
 
 
 def _cell(value: Any) -> Cell:
-    if value is None or isinstance(value, str | int | float):
-        return value
+    plain = _plain(value)
+    return as_text(plain) if isinstance(plain, list | dict) else plain
+
+
+def _plain(value: Any) -> Any:
+    """Return a value as JSON has it: bytes as text, and decimals as text where a number loses digits."""
+    if isinstance(value, list | tuple):
+        return [_finite(_plain(part)) for part in value]
+    if isinstance(value, dict):
+        return {name: _finite(_plain(part)) for name, part in value.items()}
     if isinstance(value, Decimal):
         number = int(value) if value == value.to_integral_value() else float(value)
         return number if Decimal(repr(number)) == value else str(value)  # all its digits
-    if isinstance(value, bytes):
-        return value.hex()
-    return as_text(value) if isinstance(value, list | dict) else str(value)  # the others are dates and the like
+    return value.hex() if isinstance(value, bytes) else value
 
 
-def _finite(cell: Cell) -> Cell:
-    return str(cell) if isinstance(cell, float) and not math.isfinite(cell) else cell
+def _finite(value: Any) -> Any:
+    return str(value) if isinstance(value, float) and not math.isfinite(value) else value
 
 
 _list_option = click.option(
@@ -137,7 +143,7 @@ def query_command(
         trace, aligned = api.on_one_clock(recordings)
         if strict:
             api.refuse_losses(trace)
-        table = ask(Frames(trace, aligned), question, allow)
+        table = ask(Frames(trace, aligned), question, allow, printed=shown.form != PARQUET)
     print_details(trace, aligned, verbosity)
     if not (verbosity.quiet or verbosity.verbose):  # with details they are printed
         say(*trace.losses(), *warning_lines(aligned.receipt))

@@ -22,7 +22,10 @@ _ONE = "one query is asked at a time: SELECT, WITH, FROM, VALUES, DESCRIBE or SU
 #: Parts of a query that show, or group by, columns that they do not name.
 _WHOLE = ("SHOW_REF", "PIVOT")
 #: Types of DuckDB that Arrow or Parquet does not have.
-_AS_TEXT = ("bignum", "bit", "interval", "time with time zone")
+_AS_TEXT = ("uhugeint", "bignum", "bit", "interval", "time with time zone", "variant")
+_INTEGERS = ("tinyint", "smallint", "integer", "bigint", "hugeint", "utinyint", "usmallint", "uinteger", "ubigint")
+#: Types that are printed as they are; Python lacks dates and times of others, such as infinity.
+_PRINTED = ("boolean", *_INTEGERS, "float", "double", "decimal", "varchar", "blob")
 _HINT = "traceconv query --list prints the views and their columns"
 
 
@@ -37,12 +40,14 @@ class _Problem(msgspec.Struct):
 
     @property
     def message(self) -> str:
-        """What is wrong, in a line, with the view that an unknown table is like: DuckDB has none but asked ones."""
-        text = self.exception_message or self.error_message
-        if self.type == "Table":
-            similar = get_close_matches(self.name.casefold(), [view.name for view in VIEWS], 1)
-            text = text.partition("Did you mean")[0] + "".join(f' Did you mean "{name}"?' for name in similar)
-        return " ".join(text.split())
+        """What is wrong, in a line; tables that DuckDB knows are none of the trace, so a view is suggested."""
+        if self.type != "Table":
+            return " ".join((self.exception_message or self.error_message).split())
+        name, views = self.name.casefold(), [view.name for view in VIEWS]
+        if name in views:
+            return f"{self.name} is a view, which a query has to name itself: FROM {name}"
+        similar = get_close_matches(name, views, 1)
+        return f"no view is called {self.name}" + "".join(f'; did you mean "{view}"?' for view in similar)
 
 
 class _Names(msgspec.Struct, frozen=True):
@@ -57,13 +62,14 @@ class _Names(msgspec.Struct, frozen=True):
     columns: frozenset[str] | None
 
 
-def ask(frames: Frames, query: str, allow: Sequence[str] = ()) -> pyarrow.Table:
+def ask(frames: Frames, query: str, allow: Sequence[str] = (), *, printed: bool = False) -> pyarrow.Table:
     """Return the answer to a question in SQL.
 
     Args:
         frames: the tables of the trace.
         query: one SELECT over the views.
         allow: folders whose files the query may read.
+        printed: whether dates, times and the like are texts, also inside lists and structs.
 
     Raises:
         UsageError: DuckDB or pyarrow is not installed, the query is wrong or asks for what is locked, or columns of
@@ -79,7 +85,7 @@ def ask(frames: Frames, query: str, allow: Sequence[str] = ()) -> pyarrow.Table:
                 if view.name in names.tables:
                     add_view(connection, frames, view.named(names.columns))
             _lock(connection, allow)
-            return _checked(_run(duckdb, connection, query))
+            return _checked(_run(duckdb, connection, query, printed))
     except duckdb.Error as error:
         raise _wrong(query, _problem(str(error))) from None
 
@@ -92,14 +98,21 @@ def check(query: str) -> None:
 
 def _names_in(connection: Any, query: str) -> _Names:
     """Return the names in a query. Raises UsageError unless it is one SELECT, by the parser of DuckDB."""
+    try:
+        query.encode()
+    except UnicodeEncodeError as error:
+        at = len(query[: error.start].encode())
+        raise _wrong(query, _Problem("not UTF-8", position=str(at)), "'\\xFF'::blob is a byte") from None
     # A literal, since DuckDB 1.4 loads pandas for parameters.
     ((text,),) = connection.execute(f"select json_serialize_sql({literal(query)}::varchar)").fetchall()
-    tree = msgspec.json.decode(text)
-    if tree["error"] and not tree.get("position"):
-        raise UsageError(_ONE, hint=_HINT)
-    if tree["error"]:
+    try:
+        tree = msgspec.json.decode(text)
+    except RecursionError:
+        hint = "a + b + c nests, list_sum([...]) does not"
+        raise UsageError("the question nests too deeply", at="SQL", hint=hint) from None
+    if tree["error"] and tree["error_type"] == "parser":
         raise _wrong(query, msgspec.convert(tree, _Problem))
-    if len(tree["statements"]) != 1:
+    if tree["error"] or len(tree["statements"]) != 1:
         raise UsageError(_ONE, hint=_HINT)
     tables, aliases, values, texts = set[str](), set[str](), set[str](), set[str]()
     whole = False
@@ -139,19 +152,33 @@ def _nodes(tree: Any) -> Iterator[dict[str, Any]]:
             left += node
 
 
-def _run(duckdb: Any, connection: Any, query: str) -> pyarrow.Table:
+def _run(duckdb: Any, connection: Any, query: str, printed: bool) -> pyarrow.Table:
     try:
         found = connection.sql(query)
-        if any(kind.id in _AS_TEXT for kind in found.types):
-            columns = enumerate(zip(found.columns, found.types, strict=True), 1)
-            casts = [
-                f"#{at}{'::varchar' if kind.id in _AS_TEXT else ''} as {_quoted(name)}" for at, (name, kind) in columns
-            ]
-            found = found.project(", ".join(casts))
+        casts = [_cast(kind, printed) for kind in found.types]
+        if casts != list(map(str, found.types)):
+            columns = enumerate(zip(found.columns, casts, strict=True), 1)
+            found = found.project(", ".join(f"#{at}::{cast} as {_quoted(name)}" for at, (name, cast) in columns))
         return found.to_arrow_table()
     except duckdb.Error:
         connection.execute(query)  # whose errors say where in the query they are
         raise
+
+
+def _cast(kind: Any, printed: bool) -> str:
+    """Return a type in SQL, with text in place of each type that tables lack, or that is not printed as it is."""
+    if kind.id in ("list", "array"):
+        (_, part), *size = kind.children
+        return f"{_cast(part, printed)}[{size[0][1] if size else ''}]"
+    if kind.id == "map":
+        return f"MAP({', '.join(_cast(part, printed) for _, part in kind.children)})"
+    if kind.id in ("struct", "tuple", "union") and kind.children:
+        is_union = kind.id == "union"
+        members = enumerate(kind.children[is_union:], 1)  # the first one of a union tells which one it is
+        named = [f"{_quoted(name or f'element{at}')} {_cast(part, printed)}" for at, (name, part) in members]
+        return f"{'UNION' if is_union else 'STRUCT'}({', '.join(named)})"
+    is_kept = kind.id in _PRINTED if printed else kind.id not in _AS_TEXT
+    return str(kind) if is_kept else "VARCHAR"
 
 
 def _quoted(name: str) -> str:
@@ -192,11 +219,11 @@ def _problem(text: str) -> _Problem:
         return _Problem(text)
 
 
-def _wrong(query: str, problem: _Problem) -> TraceconvError:
+def _wrong(query: str, problem: _Problem, hint: str = _HINT) -> TraceconvError:
     """Return an error that says where in the query it is."""
     message = problem.message
     if not problem.position.isdigit():
-        return UsageError(message, at="SQL", hint=_HINT)
+        return UsageError(message, at="SQL", hint=hint)
     before = query.encode("utf-8", "replace")[: int(problem.position)].decode("utf-8", "ignore")
     line, column = before.count("\n") + 1, len(before) - (before.rfind("\n") + 1) + 1
-    return UsageError(message, at=f"SQL:{line}:{column}", hint=_HINT)
+    return UsageError(message, at=f"SQL:{line}:{column}", hint=hint)
