@@ -736,11 +736,32 @@ def test_devices_of_formats_and_their_queues(case: str, devices: list[str], queu
     assert all(one["device"].rpartition(" / ")[2] == other["device"].rpartition(" / ")[2] for one, other in names)
 
 
-def test_what_happens_on_a_device_without_a_distinction_of_work_and_waits_is_not_counted() -> None:
-    (section,) = device(SliceTable(read(ROOT / "pytorch-kineto" / "mtia-hccl" / "input.json")))
+def test_slices_whose_times_do_not_tell_how_long_a_device_worked_are_not_counted() -> None:
+    table = SliceTable(read(ROOT / "pytorch-kineto" / "mtia-hccl" / "input.json"))
+    (section,) = device(table)
     assert not section.rows
-    note = "not counted: 3 slices of devices in the category mtia_ccp_events, where work and waits are not told apart"
-    assert section.notes == [note]
+    assert section.notes == [
+        "not counted: 3 slices of devices in the category mtia_ccp_events, whose times do not tell how long it worked"
+    ]
+    assert {row["name"].partition(":")[2] for row in operations(table).records()} == {
+        "all_reduce",
+        "allgather",
+        "broadcast",
+    }
+
+
+@pytest.mark.parametrize("category", ["cuda_profiler_range", "cuda_event"])
+def test_ranges_of_cupti_and_events_of_cuda_are_no_operations_of_the_host(tmp_path: Path, category: str) -> None:
+    events = [
+        {"ph": "X", "cat": "cpu_op", "name": "aten::mm", "pid": 7, "tid": 7, "ts": 1, "dur": 100},
+        {"ph": "X", "cat": category, "name": "sgemm", "pid": 0, "tid": 0, "ts": 2, "dur": 300},
+    ]
+    (tmp_path / "k.json").write_text(json.dumps({"schemaVersion": 1, "traceEvents": events}))
+    convert(tmp_path / "k.json", tmp_path / "own.pftrace")
+    for name in ("k.json", "own.pftrace"):
+        table = SliceTable(read(tmp_path / name))
+        assert [row["name"] for row in operations(table).records()] == ["aten::mm"]
+        assert category in device(table)[0].notes[0]
 
 
 def test_gpus_of_rocprof_in_one_process_without_a_pid_stay_apart(tmp_path: Path) -> None:

@@ -148,7 +148,7 @@ def _work(table: SliceTable) -> Work:
 
 
 def _undivided(table: SliceTable) -> list[str]:
-    """Return a note for each category of slices on devices in which work and waits are not told apart."""
+    """Return a note for each category of slices on devices whose times do not tell how long it worked."""
     found: dict[str, int] = {}
     for number, info in enumerate(table.trace.sources):
         categories = info.marks.launches.undivided if info.marks.launches is not None else ()
@@ -157,8 +157,8 @@ def _undivided(table: SliceTable) -> list[str]:
         for category in categories:
             found[category] = found.get(category, 0) + int(np.sum(table.of_categories((category,), rows)))
     return [
-        f"not counted: {quantity(count, SLICES)} of devices in the category {category}, where work and waits are not "
-        "told apart"
+        f"not counted: {quantity(count, SLICES)} of devices in the category {category}, whose times do not tell how "
+        "long it worked"
         for category, count in found.items()
         if count
     ]

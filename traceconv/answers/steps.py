@@ -722,7 +722,7 @@ def ran_in(table: SliceTable, steps: Rows) -> tuple[Rows, Rows, I64, I64]:
 
 
 def runs_nothing(table: SliceTable, rows: Some = ALL) -> npt.NDArray[np.bool_]:
-    """Return which slices run nothing of their own: steps, other marks of steps, and spans of what is inside."""
+    """Return which slices run nothing on the host: steps, their marks, spans of what is inside, undivided ones."""
     nothing: npt.NDArray[np.bool_] = table.once(_runs_nothing)[rows]
     return nothing
 
@@ -730,7 +730,9 @@ def runs_nothing(table: SliceTable, rows: Some = ALL) -> npt.NDArray[np.bool_]:
 def _runs_nothing(table: SliceTable) -> npt.NDArray[np.bool_]:
     mask: npt.NDArray[np.bool_] = is_step(table) | table.once(_marked)
     for number, info in enumerate(table.trace.sources):
+        rows = table.rows_of(number)
         if info.marks.spans:
-            rows = table.rows_of(number)
             mask[rows] |= table.named(info.marks.spans, rows) | table.categorised(info.marks.spans, rows)
+        if info.marks.launches is not None:
+            mask[rows] |= table.of_categories(info.marks.launches.undivided, rows)
     return mask

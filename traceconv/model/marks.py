@@ -30,7 +30,7 @@ class LaunchMarks(Struct, frozen=True):
         calls: the categories of calls. A runtime call may call a driver with the same id: then that of the first
             counts.
         work: the categories of the slices of device work.
-        undivided: the categories of what happened on a device where work and waits are not told apart: not counted.
+        undivided: the categories of slices on devices whose times do not tell how long it worked: not counted.
         ids: the args that hold the correlation id of a call and its work.
         copies_work: the categories of work that only moves or sets memory.
         communication: a pattern of the names of work that exchanges data between ranks.
@@ -395,7 +395,8 @@ XLA_DEVICES: Final = DeviceMarks(
 )
 #: CUDA, HIP and XPU, by the names of their APIs and the categories of Kineto, CUPTI and rocprof. Kineto has those of
 #: CUDA for HIP, and so have databases that are converted to Chrome JSON by others. Capitals: Kineto before torch 1.9,
-#: and kernels of ONNX Runtime.
+#: and kernels of ONNX Runtime. Undivided: work and waits of MTIA; ranges of CUPTI, each an equal part of the
+#: session (libkineto/src/CuptiRangeProfiler.cpp); events of CUDA, which Kineto gives 1 ns to make them visible.
 GPU_LAUNCHES: Final = LaunchMarks(
     calls=("cuda_runtime", "cuda_driver", "xpu_runtime", "xpu_driver", "HIP_RUNTIME_API", "hip_api"),
     work=("kernel", "gpu_memcpy", "gpu_memset", "memcpy", "memset", "Kernel", "Memcpy", "Memset"),
@@ -406,7 +407,7 @@ GPU_LAUNCHES: Final = LaunchMarks(
     waits=r"(?:cuda|hip)DeviceSynchronize|cuCtxSynchronize|hipCtxSynchronize",
     copies=r"(?:cuda|hip)Memcpy(?:2D|3D)?(?:_ptds)?|(?:cu|hip)MemcpyDtoH(?:_v2)?",
     to_host=r"DtoH|DEVICE_TO_HOST",
-    undivided=("mtia_ccp_events",),
+    undivided=("mtia_ccp_events", "cuda_profiler_range", "cuda_event"),
 )
 #: The names of launch flows: "launch" of databases and ONNX Runtime, "ac2g" and the like of Kineto.
 GPU_FLOWS: Final = r"launch|ac2g|async_[cgn]pu"
