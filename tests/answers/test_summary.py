@@ -245,7 +245,7 @@ def test_samples_and_counts_alone() -> None:
     (samples,) = found_in("perf-script/torch-convnet-process/input.txt").values()
     assert samples["numbers"]["samples"] == 36
     assert samples["text"].startswith("Samples of 166 ms are recorded, and no slices: 36")
-    assert "; threads with most: 81 % threads seen by perf / python 26046, 19 % " in samples["text"]
+    assert "; threads with most cpu-clock: 81 % threads seen by perf / python 26046, 19 % " in samples["text"]
     (counts,) = found_in("perf-stat/csv/input.csv").values()
     assert (counts["id"], counts["section"]) == ("counts", "run_ratios")
     assert counts["text"].startswith("Counts of the whole run")

@@ -342,10 +342,10 @@ class Tables:
         section = self._sections.get(name)
         return section.notes if section is not None else []
 
-    def times(self, name: str) -> list[str]:
-        """Return the names of the columns of a table that hold times."""
+    def columns(self, name: str) -> Sequence[Column]:
+        """Return the columns of a table."""
         section = self._sections.get(name)
-        return [column.name for column in section.columns if column.unit is Unit.NS] if section is not None else []
+        return section.columns if section is not None else ()
 
     def windows(self) -> list[Row]:
         """Return when the devices had work, in rows as those of `step_parts`."""

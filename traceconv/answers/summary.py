@@ -498,13 +498,16 @@ def _without_slices(tables: Tables) -> Iterator[Finding]:
     rows = tables.rows("layers")
     samples = _sum(rows, "samples")
     if samples:
-        times = [name for name in tables.times("layers") if f"{name}_total" in rows[0] and _sum(rows, name)]
+        columns = tables.columns("layers")
+        timed = [column.name for column in columns if column.unit is Unit.NS]
+        times = [name for name in timed if f"{name}_total" in rows[0] and _sum(rows, name)]
+        event = next(column.name for column in columns if column.beside == "samples")
         cpu = _sum(rows, times[0]) if times else 0
         of_cpu = f", {format_short(cpu)} of {times[0]}" if times else ""
         cpus = f" ({cpu / length:.2f} CPUs)" if cpu and length else ""
         kinds = (("sampled_threads", "threads"), ("symbols", "functions"))
         sampled = [row for row in rows if row["samples"]]
-        most = [f"; {what} with most: {row[key]}" for row in sampled for key, what in kinds if row[key]]
+        most = [f"; {what} with most {event}: {row[key]}" for row in sampled for key, what in kinds if row[key]]
         most = most if len(sampled) == 1 else []
         text = f"Samples{during} are recorded, and no slices: {samples}{of_cpu}{cpus}{''.join(most)}."
         numbers = {"samples": samples, "span_ns": length, "cpu_ns": cpu if times else None}
