@@ -161,3 +161,62 @@ def test_a_ratio_of_time_needs_its_unit(unit: str, used: float | None, tmp_path:
     assert values.get(("CPUs used", "task-clock / time")) == used
     assert values.get(("GHz", "cycles / task-clock")) == (used and 1.5)
     assert values["instructions per cycle", "instructions / cycles"] == 2
+
+
+def _of_run(*counts: str) -> str:
+    return "\n".join(
+        ["", " Performance counter stats for 'a.out':", "", *counts, "", "   2.000000000 seconds time elapsed"]
+    )
+
+
+_HYBRID = (
+    "   9,000,000      cpu_atom/cycles/              (0.68%)",
+    "   4,000,000      cpu_core/cycles/              (88.79%)",
+    "   9,900,000      cpu_atom/instructions/        (0.85%)",
+    "   8,000,000      cpu_core/instructions/        (88.71%)",
+    "   2,000.00 msec task-clock",
+    "   2,000.00 msec cpu-clock",
+)
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_the_kind_of_core_that_was_counted_longest_is_first(tmp_path: Path, order: int) -> None:
+    """Its counts can be the smaller ones: perf scales those of counters that hardly ran."""
+    (tmp_path / "stat.txt").write_text(_of_run(*_HYBRID[::order]))
+    summary, *_ = traceconv.report([tmp_path / "stat.txt"], Questions(["summary", "run_ratios"]))
+    assert list(summary.records()[0]["numbers"]) == [
+        "task-clock / time" if order == 1 else "cpu-clock / time",
+        "cpu_core/instructions/ / cpu_core/cycles/",
+        f"cpu_core/{'cycles' if order == 1 else 'instructions'}/ / time",
+    ], "each ratio once"
+
+
+def test_the_part_that_counted_most_is_first_if_none_was_counted_longer(tmp_path: Path) -> None:
+    counts = [f"   {count}      {event}" for event, count in (("cycles:u", 10), ("cycles", 30))]
+    (tmp_path / "stat.txt").write_text(_of_run(*counts))
+    formulas = [row["formula"] for row in _ratios(tmp_path / "stat.txt").records()]
+    assert formulas == ["cycles / time", "cycles:u / time"]
+
+
+def test_runs_that_are_added_up_are_counted(tmp_path: Path) -> None:
+    own = [f"   {count}      cycles" for count in (1_000_000, 9_000_000)]
+    other = "   5,000      cycles:u"
+    (tmp_path / "stat.txt").write_text("\n".join([*map(_of_run, own), _of_run(other)]))
+    summary, *_ = traceconv.report([tmp_path / "stat.txt"], Questions(["summary", "run_ratios"]))
+    assert summary.records()[0]["text"].startswith(
+        "Counts of 2 runs, added up, are recorded, and no slices: 2,500,000 "
+    )
+    section = _ratios(tmp_path / "stat.txt")
+    assert [(row["formula"], row["runs"], row["value"]) for row in section.records()] == [
+        ("cycles / time", 2, 2_500_000),
+        ("cycles:u / time", 1, 2_500),
+    ]
+    assert section.notes[1:3] == [
+        "stat.txt: counts of 2 runs are added up",
+        "stat.txt: states no CPU time (task-clock): how many CPUs it used is not known",
+    ]
+
+
+@pytest.mark.parametrize("case", ["text_cpus/input.txt", "csv_cores/input.csv", "text_repeated/input.txt"])
+def test_counts_of_several_cpus_are_of_one_run(case: str) -> None:
+    assert {row["runs"] for row in _ratios(ROOT / "perf-stat" / case).records()} == {1}

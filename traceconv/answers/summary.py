@@ -512,10 +512,14 @@ def _without_slices(tables: Tables) -> Iterator[Finding]:
         text = f"Samples{during} are recorded, and no slices: {samples}{of_cpu}{cpus}{''.join(most)}."
         numbers = {"samples": samples, "span_ns": length, "cpu_ns": cpu if times else None}
         yield Finding("samples", text, "layers", numbers)
-    ratios = [row for row in tables.rows("run_ratios") if row["value"] is not None][:_MOST_NAMED]
-    if ratios:
+    first: dict[str, Row] = {}
+    for row in tables.rows("run_ratios"):
+        first.setdefault(row["name"], row)
+    if ratios := list(first.values())[:_MOST_NAMED]:
         said = [f"{_ratio(row['value'])} {row['name']} ({row['formula']})" for row in ratios]
-        text = f"Counts of the whole run{during} are recorded, and no slices: {', '.join(said)}."
+        runs = max(row["runs"] for row in ratios)
+        what = f"{runs} runs, added up," if runs > 1 else f"the whole run{during}"
+        text = f"Counts of {what} are recorded, and no slices: {', '.join(said)}."
         yield Finding("counts", text, "run_ratios", {row["formula"]: row["value"] for row in ratios})
 
 

@@ -110,6 +110,7 @@ class CountMarks(Struct, frozen=True):
         layer: the arg that names the code that was counted, where rows are named by the event; else "".
         rows_are_calls: whether each row without times is about one call; else a row may sum up several.
         value, unit: the members that hold a count and its unit, where counts are objects; "" if they are numbers.
+        share: the member with the per cent of the time in which such an event was counted; without it, it always was.
         others: a pattern of the args that are measured, but no counts; "" if all are counts. A note names them.
     """
 
@@ -120,6 +121,7 @@ class CountMarks(Struct, frozen=True):
     rows_are_calls: bool = False
     value: str = ""
     unit: str = ""
+    share: str = ""
     others: str = ""
 
 

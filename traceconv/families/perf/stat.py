@@ -652,7 +652,9 @@ class PerfStat(Importer):
     marks = FormatMarks(
         interval_counts=r"(?!.* running$).*",
         interval_threads=r"(?P<name>.*)-(?P<tid>[0-9]{1,10})",
-        counts=CountMarks((WHOLE_RUN,), "(?s:.+)", rows_are_calls=True, value="value", unit="unit"),
+        counts=CountMarks(
+            (WHOLE_RUN,), "(?s:.+)", rows_are_calls=True, value="value", unit="unit", share="running_percent"
+        ),
         spans=r"interval|perf stat(?: run)?",
     )
 
