@@ -497,6 +497,16 @@ def test_the_device_work_that_made_a_step_slow(name: str, length: float, said: s
     assert found["slow_step"]["section"] == ("step_differences" if "conv" in said else "step_kernels")
 
 
+@pytest.mark.parametrize(("length", "said"), [(298, True), (300, False)])
+def test_what_hosts_ran_where_devices_had_little_work(length: float, said: bool, tmp_path: Path) -> None:
+    """The device has work for so long, 299 µs after its launch: in less than half of the recording, or in more."""
+    found, _ = summary_of(tmp_path, [event("cudaFree", 710, 100, cat="cuda_runtime"), *work(("gemm", 0, length))])
+    assert ("host" in found) is said
+    if said:
+        assert found["host"]["text"].startswith("Devices had work in 49.9 % of the recording, from the first")
+        assert "Hosts ran cudaFree the longest" in found["host"]["text"]
+
+
 def test_work_of_earlier_steps_makes_no_step_slow(tmp_path: Path) -> None:
     """Each step launches 100 µs of work in 60 µs; in the last one, the host waits for what is left of it all."""
     events = []

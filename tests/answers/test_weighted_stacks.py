@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 import traceconv
 from tests.answers.compare_runtimes import RECORDED
 from tests.answers.test_layers import Sample, Slice, made, nested, running
+from tests.answers.test_sections import event, kineto
 from tests.golden import ROOT, Case, by_format, cases
 from tests.together import together
 from traceconv import Constraints, InputError, Questions, Stacks, Trace, UsageError
@@ -22,7 +23,7 @@ from traceconv.answers.layers import NO_LAYER, called
 from traceconv.answers.operations import _is_around_operators
 from traceconv.answers.slice_tables import SliceTable
 from traceconv.answers.steps import names, runs_nothing
-from traceconv.answers.weighted_stacks import stacks_of
+from traceconv.answers.weighted_stacks import _repeated, stacks_of
 
 KINETO = ROOT / "pytorch-kineto/torch-convnet-process/input.json"
 PERF = ROOT / "perf-data/several_events/input.data"
@@ -45,9 +46,12 @@ def self_times(trace: Trace) -> dict[str, int]:
 
 
 def other_names(trace: Trace) -> set[str]:
-    """The names of slices that are stacks, but no operations: device work, steps, spans, waits, ranges of the user."""
+    """The names of slices that are stacks, but no operations: device work, steps, spans, waits, ranges of the user.
+
+    Ranges that cross other slices are the opposite.
+    """
     table = SliceTable(trace)
-    others = runs_nothing(table) | table.is_wait | table.once(_is_around_operators)
+    others = runs_nothing(table) | table.is_wait | table.once(_is_around_operators) | _repeated(table)
     others[work(table).rows] = True
     return {trace.strings[number] for number in np.unique(trace.slices.name[others]).tolist()}
 
@@ -209,6 +213,15 @@ def test_the_tree_is_in_depth_first_order() -> None:
         above.append(node)
     assert len({(outer, frame) for outer, frame in zip(parent, stacks.frame.tolist(), strict=True)}) == len(parent)
     assert len(stacks) == len([*stacks])
+
+
+def test_steps_and_ranges_that_cross_frames_count_once(tmp_path: Path) -> None:
+    """The step begins inside of a frame and ends behind it; what it lasts is the time of the frames."""
+    frames = [event(name, at, dur, cat="python_function") for name, at, dur in (("main", 0, 100), ("step", 10, 30))]
+    steps = [event("ProfilerStep#1", 20, 70, cat="user_annotation"), event("forward", 30, 50, cat="user_annotation")]
+    stacks = stacks_of(kineto(tmp_path / "a.json", [*frames, *steps, event("aten::mm", 50, 20)]).trace)
+    assert sum(sums(stacks).values()) == 100_000
+    assert stacks.left_out == ["2 slices (steps and ranges that cross others)"]
 
 
 def test_lanes_count_as_their_track() -> None:

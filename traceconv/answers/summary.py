@@ -413,6 +413,20 @@ def _operator(tables: Tables) -> Iterator[Finding]:
         yield from _kind(tables, row["self_ns"] or 0)
 
 
+def _host(tables: Tables) -> Iterator[Finding]:
+    """Tell what the host ran the longest, from LIMITING on, where devices worked in less than half of the time."""
+    window, whole = max((row["window_ns"] for row in tables.devices()), default=0), tables.end - tables.start
+    rows = [row for row in tables.rows("operations") if row.get("host_share")] if window else []
+    row = max(rows, key=lambda each: each["host_share"], default=None)
+    if row is not None and 2 * window < whole and row["host_share"] >= LIMITING:
+        share = shown_cell(row["host_share"], Unit.SHARE)
+        text = (
+            f"Devices had work in {_percent(window, whole)} of the {tables.whole}, from the first to the last. "
+            f"Hosts ran {_short(row['name'])} the longest: {share} of their time, {format_short(row['self_ns'])}."
+        )
+        yield Finding("host", text, "operations", {key: row[key] for key in ("name", "count", "self_ns", "host_share")})
+
+
 def _kind(tables: Tables, of_name_ns: int) -> Iterator[Finding]:
     """Tell which kind of operations took the most, if it is more than one name."""
     rows = [row for row in tables.rows(KINDS) if (row["self_ns"] or 0) > of_name_ns]
@@ -682,6 +696,7 @@ _RULES: tuple[Callable[[Tables], Iterator[Finding]], ...] = (
     _communication,
     _kernel,
     _operator,
+    _host,
     _waiting,
     _without_slices,
     _not_recorded,

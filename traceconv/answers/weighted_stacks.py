@@ -7,14 +7,17 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from traceconv.answers.attributed import each, with_layer_frames
 from traceconv.answers.attribution import NONE, expanded
 from traceconv.answers.device_work import first_above
 from traceconv.answers.layer_sums import Kind
 from traceconv.answers.layers import called, events_of, main_event
+from traceconv.answers.operations import is_around
 from traceconv.answers.owners import Owners
 from traceconv.answers.slice_tables import ALL, SliceTable, Some, table_by_stated_inputs
+from traceconv.answers.steps import runs_nothing
 from traceconv.errors import InputError
 from traceconv.io.shown import Counted, quantity
 from traceconv.model.columns import I32, I64
@@ -172,10 +175,13 @@ def _of_samples(trace: Trace) -> Stacks:
 
 
 def _of_slices(trace: Trace) -> Stacks:
-    """Return the stacks of slices, each with those around it on its track, and their self times."""
+    """Return the stacks of slices, each with those around it on its track, and their self times.
+
+    Steps and ranges that cross other slices are left out: what they last is the time of these.
+    """
     table, slices = SliceTable(trace), trace.slices
     table.check_sums()
-    rows = table.recorded
+    rows = table.recorded[~_repeated(table)[table.recorded]]
     is_frame = np.zeros(len(slices.ts), bool)
     is_frame[rows] = True
     above = first_above(table, table.nesting.parent[rows], is_frame)
@@ -185,12 +191,23 @@ def _of_slices(trace: Trace) -> Stacks:
     tracks, track = _tracks(table, slices.track[rows[timed]])
     sums = _summed(track, node[timed], np.zeros(len(track), np.int64), table.nesting.self_ns[rows[timed]])
     reasons = {
-        "(copies of others, or about the recording)": len(slices.ts) - len(rows),
+        "(copies of others, or about the recording)": len(slices.ts) - len(table.recorded),
+        "(steps and ranges that cross others)": len(table.recorded) - len(rows),
         "whose duration was not recorded": int(np.count_nonzero(~timed)),
     }
     left_out = [f"{quantity(count, SLICES)} {why}" for why, count in reasons.items() if count]
     frames = [(trace.strings[name], "") for name in names.tolist()]
     return Stacks(trace, False, [("self time", "ns")], left_out, tracks, frames, parent, frame, *sums)
+
+
+def _repeated(table: SliceTable) -> npt.NDArray[np.bool_]:
+    """Return a mask of the steps and ranges on lanes of threads that run other slices; exchanges of data are none."""
+    track, is_range = table.trace.slices.track, is_around(table, "range") & ~table.is_exchange
+    is_mark = runs_nothing(table) | is_range
+    runs = np.isin(table.row_of_track, table.row_of_track[track[table.recorded[~is_mark[table.recorded]]]])
+    is_lane = table.row_of_track != np.arange(len(table.row_of_track))
+    mask: npt.NDArray[np.bool_] = is_mark & (is_lane & runs)[track]
+    return mask
 
 
 def _tracks(table: SliceTable, tracks: I32) -> tuple[list[str], I64]:
