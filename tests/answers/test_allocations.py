@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 import traceconv
 from tests.golden import ROOT
+from tests.make_xplane import START, Plane
 from traceconv.answers import Questions
 from traceconv.answers.allocations import memory_steps
 from traceconv.answers.slice_tables import SliceTable
@@ -233,3 +234,13 @@ def test_counters_of_xla_follow_its_allocations() -> None:
     assert tables["memory_steps"]
     rows = [row for row in tables["allocations"] if row["count"]]
     assert [(row["name"], row["count"]) for row in rows] == [("Build buffer allocations", 10)]
+
+
+@pytest.mark.parametrize(("stated", "name"), [("(null)", "apply"), ("conv", "conv")])
+def test_an_operator_that_xla_does_not_know_is_the_innermost_one(tmp_path: Path, stated: str, name: str) -> None:
+    host = Plane("/host:CPU")
+    sizes: dict[str, Any] = {"allocation_bytes": 64, "addr": 16, "allocator_name": "GPU_0_bfc", "tf_op": stated}
+    event = host.event("MemoryAllocation", 2_000_000, **sizes)
+    host.line("python", START, host.event("apply", 0, 9_000_000), event)
+    (tmp_path / "a.xplane.pb").write_bytes(host.bytes())
+    assert {row["name"]: row["count"] for row in _tables(tmp_path / "a.xplane.pb")["allocations"]}[name] == 1

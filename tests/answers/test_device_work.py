@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from tests.answers.test_sections import Events, kineto
 from tests.answers.test_step_parts import at_ns
 from tests.golden import ROOT
+from tests.make_xplane import START, Plane
 from traceconv.align.receipt import Aligned
 from traceconv.answers import Questions, answers
 from traceconv.answers.device_work import kernels
@@ -295,3 +296,18 @@ def test_operators_of_pytorch_as_ranges_of_nsight(tmp_path: Path) -> None:
         by_range = {row["range"]: row["device_ns"] for row in operations(table, ("range",)).records()}
         assert by_range["## forward, loss ##"] == 7000
         assert by_range["Optimizer.step#SGD.step"] == 300, "a range of record_function"
+
+
+def test_copies_of_xla_are_told_by_their_args(tmp_path: Path) -> None:
+    """ROCm names them as its tools do; a kernel may have such a name."""
+    gpu = Plane("/device:GPU:0")
+    details = {"memcpy_details": "&kind:Unknown size:655360 dest:2 async:1"}
+    copies = [
+        gpu.event(name, at * 1_000_000, 900_000, **details) for at, name in enumerate(("CopyDeviceToDevice", "a"))
+    ]
+    gpu.line("Stream #8(MemcpyOther)", START, *copies, gpu.event("CopyKernel", 3_000_000, 900_000))
+    (tmp_path / "a.xplane.pb").write_bytes(gpu.bytes())
+    convert(tmp_path / "a.xplane.pb", tmp_path / "own.pftrace")
+    for name in ("a.xplane.pb", "own.pftrace"):
+        kinds = {row["name"]: row["kind"] for row in kernels(SliceTable(read(tmp_path / name))).records()}
+        assert kinds == {"CopyDeviceToDevice": "copy", "a": "copy", "CopyKernel": "computation"}

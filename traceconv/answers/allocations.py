@@ -161,7 +161,7 @@ def _events(table: SliceTable) -> _Events:
         columns = (
             addresses.put(_place(value) for _, value in values)[at],
             devices.put(_device(marks, value[: len(marks.device)]) for value in owners)[owner],
-            operators.put(_operator(value[-1]) if marks.operator else None for value in owners)[owner],
+            operators.put(_operator(marks, value[-1]) if marks.operator else None for value in owners)[owner],
         )
         kept = np.flatnonzero(size != _UNREADABLE)
         unreadable += len(rows) - len(kept)
@@ -208,8 +208,8 @@ def _place(address: Any) -> int | str | None:
     return None if address is ABSENT else address if type(address) is int else as_text(address)
 
 
-def _operator(value: Any) -> str | None:
-    return None if value is ABSENT else as_text(value) or None
+def _operator(marks: AllocationMarks, value: Any) -> str | None:
+    return None if value is ABSENT or value == marks.no_operator else as_text(value) or None
 
 
 def _until(space: I64, address: I64) -> I64:

@@ -15,6 +15,7 @@ from traceconv.answers.section import Cell, Column, Section, Unit, rounded
 from traceconv.answers.slice_tables import NO_PARENT, Rows, SliceTable, sums_by
 from traceconv.answers.steps import names, runs_nothing
 from traceconv.io.shown import quantity
+from traceconv.model.args import having_any
 from traceconv.model.columns import I64
 from traceconv.model.diagnostics import EVENTS, SLICES
 from traceconv.model.drawable import NEVER_SET
@@ -126,7 +127,8 @@ def _work(table: SliceTable) -> Work:
             copies[of_input] |= table.of_categories(by_id.copies_work, of_input)
             tells_copies[of_input] |= in_categories & bool(by_id.copies_work)
         if by_track is not None and by_track.copies:
-            copies[of_input] |= table.naming(by_track.copies, of_input)
+            args = slices.args_at[of_input], slices.args_len[of_input], trace.args
+            copies[of_input] |= table.naming(by_track.copies, of_input) | having_any(*args, by_track.copy_args)
             tells_copies[of_input] |= ~in_categories
         for marks, of_marks in ((by_id, in_categories), (by_track, ~in_categories)):
             if marks is not None and marks.communication:

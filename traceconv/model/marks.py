@@ -59,6 +59,7 @@ class DeviceMarks(Struct, frozen=True):
     Attributes:
         queues: a pattern of the paths of the tracks whose slices are work, such as "GPU / stream 7".
         copies: a pattern found in the names of work that only moves or sets memory; "" if names do not tell.
+        copy_args: the args that only such work has, whatever its name.
         communication: a pattern found in the names of work that exchanges data with other ranks; "" likewise.
         hosts: a pattern of the paths of the tracks with the calls that launch work; "" if there are none.
         ids: the args that hold the correlation id of a call and its work; empty if there are none.
@@ -68,6 +69,7 @@ class DeviceMarks(Struct, frozen=True):
 
     queues: str
     copies: str = ""
+    copy_args: tuple[str, ...] = ()
     communication: str = ""
     hosts: str = ""
     ids: tuple[str, ...] = ()
@@ -240,6 +242,7 @@ class AllocationMarks(Struct, frozen=True):
         device: the args that name the device, or the allocator; the first one may be a number of `devices`.
         devices: the kinds of devices by number.
         operator: the arg with the operator that the memory is for; "" if the file does not state it.
+        no_operator: what that arg holds where the writer knew none.
     """
 
     names: str
@@ -249,6 +252,7 @@ class AllocationMarks(Struct, frozen=True):
     frees: str = ""
     devices: Mapping[int, str] = {}
     operator: str = ""
+    no_operator: str = ""
 
 
 class FormatMarks(Struct, frozen=True):
@@ -390,6 +394,7 @@ INPUT_DATA: Final = (
 XLA_DEVICES: Final = DeviceMarks(
     r"(?:.* / )?/device:(?:GPU:\d+ / Stream #.*|TPU:\d+ / XLA Ops)",
     copies=r"(?i:^mem(?:cpy|set))",
+    copy_args=("memcpy_details", "memset_details"),
     communication=rf"{COMMUNICATION}|^(?:all-reduce|all-gather|reduce-scatter|all-to-all|collective-permute)",
     hosts=r"(?:.* / )?/host:[^/]* / (?!/device:).*",
     ids=("correlation_id",),
@@ -479,7 +484,8 @@ def _devices(marks: Sequence[DeviceMarks]) -> DeviceMarks | None:
         for name in ("queues", "hosts", "steps")
     }
     names = {name: _any_of((getattr(mark, name) for mark in marks), "(?:{})") for name in ("copies", "communication")}
-    return DeviceMarks(**paths, **names, ids=_distinct(mark.ids for mark in marks))
+    args = {name: _distinct(getattr(mark, name) for mark in marks) for name in ("copy_args", "ids")}
+    return DeviceMarks(**paths, **names, **args)
 
 
 def _any_of(patterns: Iterable[str], form: str = "{}") -> str:

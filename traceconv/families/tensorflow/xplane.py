@@ -99,6 +99,8 @@ _STAT_VALUES: dict[int, Callable[[Value], Any]] = {2: as_double, 3: unsigned, 4:
 _PS = 1000
 #: What XLA's allocators name their events.
 _ALLOCATOR = "MemoryAllocation|MemoryDeallocation"
+#: The text of an operator that is not known, where the writer puts one.
+_NO_OPERATOR = "(null)"
 _MEMORY_HELP = "memory that this allocator holds"
 
 Stats = dict[str, Any]
@@ -196,6 +198,7 @@ class Xplane(Importer):
             ("allocator_name",),
             frees="MemoryDeallocation",
             operator="tf_op",
+            no_operator=_NO_OPERATOR,
         ),
     )
 
