@@ -271,6 +271,20 @@ def test_ranges_are_operations_where_no_operators_are_recorded(tmp_path: Path) -
     assert {row["name"]: row["self_ns"] for row in rows} == {"## forward ##": 400, "## block ##": 500}
 
 
+def test_ranges_of_mxnet_are_around_the_operators_that_start_meanwhile() -> None:
+    """Tasks, frames and events of the user are on tracks of their own; a task has the category that the user chose."""
+    ranges = {"my event", "frame", "load, batch"}
+    table = SliceTable(read(ROOT / "mxnet" / "user-objects-quotes" / "input.json"))
+    section = operations(table)
+    assert not ranges & {row["name"] for row in section.records()}
+    assert "left out: 6 slices that are ranges around operators; see --by range" in section.notes
+    by_range = {(row["range"], row["name"]) for row in operations(table, ("range", "name")).records()}
+    assert {of_range for of_range, _ in by_range} == ranges
+    assert ("my event", "Convolution") in by_range
+    alone = operations(SliceTable(read(ROOT / "mxnet" / "markers-and-frames" / "input.json"))).records()
+    assert {row["name"] for row in alone} == {"frame", "task", "event"}, "no operator tells what ran"
+
+
 #: The count, the total and the device time of the ranges of recordings without operators of PyTorch.
 OF_NSIGHT = {
     "h100_2023": {"round N": (5, 4196375, 4469229)},

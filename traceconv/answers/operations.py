@@ -151,7 +151,10 @@ def _is_operation(table: SliceTable, *, ranges: bool) -> npt.NDArray[np.bool_]:
 
 
 def _is_around_operators(table: SliceTable) -> npt.NDArray[np.bool_]:
-    """Return a mask of the ranges of the user of a name that has declared operators inside; loaders are none."""
+    """Return a mask of the ranges of the user of a name that has declared operators inside; loaders are none.
+
+    What a format declares as innermost is inside the ranges that run when it starts.
+    """
     slices, parent = table.trace.slices, table.nesting.parent
     mask = np.zeros(len(slices.ts), bool)
     is_range = is_around(table, "range")
@@ -162,11 +165,13 @@ def _is_around_operators(table: SliceTable) -> npt.NDArray[np.bool_]:
     while len(above := distinct_values(above[~holds_operator[above]])):
         holds_operator[above] = True
         above = parent[above]
-    for number in range(len(table.trace.sources)):
+    for number, info in enumerate(table.trace.sources):
         rows = table.rows_of(number)
+        inner = np.sort(slices.ts[rows[table.of_categories(info.marks.innermost, rows)]])
         rows = rows[is_range[rows]]
         names = slices.name[rows]
-        around = np.isin(names, distinct_values(names[holds_operator[rows]]))
+        begun, ended = np.searchsorted(inner, slices.ts[rows]), np.searchsorted(inner, table.ends(rows))
+        around = np.isin(names, distinct_values(names[holds_operator[rows] | (begun < ended)]))
         mask[rows] = around & ~table.naming(INPUT_DATA, rows)
     return mask
 
@@ -474,7 +479,8 @@ def is_around(table: SliceTable, key: str) -> npt.NDArray[np.bool_]:
 def _around(table: SliceTable, key: str) -> tuple[Codes, Sequence[str]]:
     """Return the innermost module, its class, or range of the user, around each slice: the number of a text, and these.
 
-    Slices of a backward pass are of the module or range of the operator whose number theirs is.
+    Slices of a backward pass are of the module or range of the operator whose number theirs is. Where a format declares
+    innermost slices, all are inside the range that started last before them.
     """
     trace, slices = table.trace, table.trace.slices
     accepted = is_around(table, key)
@@ -491,6 +497,12 @@ def _around(table: SliceTable, key: str) -> tuple[Codes, Sequence[str]]:
     forward = first_above(table, np.arange(len(slices.ts)), table.once(forward_operators) != NONE)
     of_backward = np.flatnonzero((forward != NONE) & (around == NONE))
     around[of_backward] = around[table.once(forward_operators)[forward[of_backward]]]
+    for number, info in enumerate(trace.sources):
+        rows = table.rows_of(number)
+        if info.marks.innermost and np.any(accepted[rows]):
+            lines = timelines(slices, rows[accepted[rows]], np.zeros(len(trace.tracks), np.int64))
+            rows = rows[around[rows] == NONE]
+            around[rows] = lines.rows[lines.locate(np.zeros(len(rows), np.int64), slices.ts[rows])]
     return np.where(around == NONE, 0, text_of_name[shown.numbers[around]]).astype(np.int32), list(known)
 
 

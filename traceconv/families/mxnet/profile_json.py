@@ -399,6 +399,9 @@ class Mxnet(Importer):
             events.add(batch)
         top = document.top_level(reader, out)
         events.finish(top.get("stackFrames"))
+        # The category of a task is the name of its domain, which the user chose.
+        of_user = tuple(sorted(events.categories.difference(_OPERATORS, _GROUPS)))
+        out.info.marks = structs.replace(out.info.marks, ranges=of_user)
         _set_clock(out, events.categories == {_OLD_CATEGORY})
 
 
