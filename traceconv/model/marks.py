@@ -484,8 +484,8 @@ def _devices(marks: Sequence[DeviceMarks]) -> DeviceMarks | None:
         for name in ("queues", "hosts", "steps")
     }
     names = {name: _any_of((getattr(mark, name) for mark in marks), "(?:{})") for name in ("copies", "communication")}
-    args = {name: _distinct(getattr(mark, name) for mark in marks) for name in ("copy_args", "ids")}
-    return DeviceMarks(**paths, **names, **args)
+    copy_args, ids = (_distinct(getattr(mark, name) for mark in marks) for name in ("copy_args", "ids"))
+    return DeviceMarks(**paths, **names, copy_args=copy_args, ids=ids)
 
 
 def _any_of(patterns: Iterable[str], form: str = "{}") -> str:
