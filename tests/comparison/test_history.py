@@ -140,7 +140,7 @@ def test_no_change_is_found_in_fewer_values_than_can_show_one(count: int) -> Non
     assert bool(divided(values)) == can_show(count, 1) == (count == 8)
 
 
-def test_runs_without_steps_are_wholes_and_the_page_draws_them(runs: Path, tmp_path: Path) -> None:
+def test_the_page_draws_what_changed(runs: Path, tmp_path: Path) -> None:
     page = tmp_path / "history.html"
     assert commands.run("history", runs, "-o", page, "-q").returncode == 0
     text = page.read_text(encoding="utf-8")

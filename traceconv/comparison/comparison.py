@@ -37,8 +37,8 @@ _USUAL_CHANGE = 0.05
 _SAME_CALLS = 0.01
 #: The line of a Python function in a name: "module.py(1743): forward".
 _LINE = re.compile(r"\([0-9]+\): ")
-_MOST_NAMED = 3
-_LONGEST_NAME = 60
+MOST_NAMED = 3
+LONGEST_NAME = 60
 
 
 class Verdict(enum.Enum):
@@ -217,8 +217,8 @@ def _place(key: Key, runs: Sequence[Mapping[Key, _Spent]], around: Set[Key], mov
 
 def _replaced(place: Key, before: Sequence[Key], after: Sequence[Key]) -> Key:
     """Return the key of a row of keys that took the place of others: what all are in, and their names."""
-    old, new = (", ".join(shown_cell(key[0], Unit.TEXT, _LONGEST_NAME) for key in keys) for keys in (before, after))
-    return (f"in {shown_cell(place[0], Unit.TEXT, _LONGEST_NAME)}: {old} -> {new}", *place[1:])
+    old, new = (", ".join(shown_cell(key[0], Unit.TEXT, LONGEST_NAME) for key in keys) for keys in (before, after))
+    return (f"in {shown_cell(place[0], Unit.TEXT, LONGEST_NAME)}: {old} -> {new}", *place[1:])
 
 
 def _row(
@@ -347,12 +347,10 @@ _BY_KEYS = ("operations", "device")
 #: How names of tables begin here, since those of reports have other columns.
 _PREFIX = "diff_"
 _RUNS = (
-    Column("side", "side", Unit.TEXT),
     Column("run", "run", Unit.TEXT),
     Column("steps", "steps", Unit.COUNT),
     Column("median_ns", "median", Unit.NS),
     Column("spread_share", "steps differ by", Unit.SHARE),
-    Column("total_ns", "total", Unit.NS, detail=True),
 )
 
 
@@ -447,12 +445,20 @@ def compare(
 
 def _runs(tables: Sequence[Table], before: Sequence[Run], after: Sequence[Run]) -> Section:
     """Return a row for each run, about its steps, or, without steps, about the whole of it."""
-    section = Section(f"{_PREFIX}runs", _RUNS)
-    for side, runs in (("before", before), ("after", after)):
-        for run in runs:
-            values = run.values.get(tables[0].measure)
-            cells = (values.steps, values.median, values.spread, values.total) if values else (None,) * 4
-            section.rows.append((side, run.name, *cells))
+    measure, sides = tables[0].measure, [*["before"] * len(before), *["after"] * len(after)]
+    section = about_runs(f"{_PREFIX}runs", [(run.name, run.values.get(measure)) for run in (*before, *after)])
+    totals = [values.total if (values := run.values.get(measure)) else None for run in (*before, *after)]
+    side, total = Column("side", "side", Unit.TEXT), Column("total_ns", "total", Unit.NS, detail=True)
+    section.columns = (side, *section.columns, total)
+    section.rows = [(side, *row, total) for side, row, total in zip(sides, section.rows, totals, strict=True)]
+    return section
+
+
+def about_runs(name: str, runs: Sequence[tuple[str, Values | None]]) -> Section:
+    """Return a table with a row for each run, given its name and the values of its steps, or of the whole of it."""
+    section = Section(name, _RUNS)
+    for run, values in runs:
+        section.rows.append((run, *((values.steps, values.median, values.spread) if values else (None,) * 3)))
     section.legend.append("steps differ by: 1.4826 times the median distance from their median, as a share of that")
     return section
 
@@ -512,9 +518,14 @@ def _cells(key: Key, judged: Judged, amount: int, before_ns: Fraction) -> tuple[
 
 
 def _summary(tables: Sequence[Table], sections: Sequence[Section], of_runs: Sequence[Finding]) -> Section:
-    section = Section("summary", SUMMARY)
     divided = [section for table, section in zip(tables, sections, strict=True) if table.measure != "steps"]
-    for finding in (*map(_changed, tables[:1]), *map(_contributions, divided), *of_runs):
+    return summary_of([*map(_changed, tables[:1]), *map(_contributions, divided), *of_runs])
+
+
+def summary_of(findings: Sequence[Finding]) -> Section:
+    """Return the table `summary` of some findings, with a sentence for each."""
+    section = Section("summary", SUMMARY)
+    for finding in findings:
         numbers = msgspec.json.encode(finding.numbers).decode()
         section.rows.append((finding.id, finding.text, finding.section, numbers))
     section.sentences = [f"{row[1]} ({row[2]})" if row[2] else str(row[1]) for row in section.rows]
@@ -549,10 +560,10 @@ def _changed(table: Table) -> Finding:
 def _contributions(section: Section) -> Finding:
     amount = section.place("contribution_ns")
     whole = int(section.rows[0][amount] or 0)
-    most = [row for row in section.rows[1 : 1 + _MOST_NAMED] if row[amount]]
+    most = [row for row in section.rows[1 : 1 + MOST_NAMED] if row[amount]]
     keys = [row_name([str(cell) for cell in row[: section.place("state")]]) for row in most]
     named = [
-        f"{shown_cell(key, Unit.TEXT, _LONGEST_NAME)} {signed(int(row[amount] or 0))}"
+        f"{shown_cell(key, Unit.TEXT, LONGEST_NAME)} {signed(int(row[amount] or 0))}"
         for key, row in zip(keys, most, strict=True)
     ]
     text = f"Of {signed(whole)}: {', '.join(named)}." if named else "No time changed."
@@ -607,9 +618,9 @@ def _environment(unlike: Section) -> Iterator[Finding]:
     """Tell what differs between the sides in how the runs were recorded."""
     differing = [row for row in unlike.rows if row[1] != row[2]]
     if differing:
-        short = [[shown_cell(cell, Unit.TEXT, _LONGEST_NAME) or "not stated" for cell in row] for row in differing]
-        named = ", ".join(f"{name} ({before} before, {after} after)" for name, before, after in short[:_MOST_NAMED])
-        more = len(short) - _MOST_NAMED
+        short = [[shown_cell(cell, Unit.TEXT, LONGEST_NAME) or "not stated" for cell in row] for row in differing]
+        named = ", ".join(f"{name} ({before} before, {after} after)" for name, before, after in short[:MOST_NAMED])
+        more = len(short) - MOST_NAMED
         text = (
             f"The runs were recorded in different ways: {named}{f' and {quantity(more, _OTHERS)}' if more > 0 else ''}."
         )

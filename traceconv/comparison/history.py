@@ -11,12 +11,24 @@ from typing import NamedTuple
 import msgspec
 
 from traceconv.answers.section import Column, Finding, Section, Unit, shown_cell
-from traceconv.answers.summary import SUMMARY
 from traceconv.comparison.change_points import Division, can_show, change_points
-from traceconv.comparison.comparison import LEAST_OF_STEP, LEAST_TICKS, RUNS, TOTAL, Run, in_common, row_name, signed
+from traceconv.comparison.comparison import (
+    LEAST_OF_STEP,
+    LEAST_TICKS,
+    LONGEST_NAME,
+    MOST_NAMED,
+    RUNS,
+    TOTAL,
+    Run,
+    about_runs,
+    in_common,
+    row_name,
+    signed,
+    summary_of,
+)
 from traceconv.comparison.environment import changes
 from traceconv.comparison.rank_tests import found_change
-from traceconv.comparison.run_values import Key, Values
+from traceconv.comparison.run_values import Key
 from traceconv.io.shown import Counted, one_line, quantity
 from traceconv.model.diagnostics import ROWS
 from traceconv.model.numbers import format_short
@@ -26,8 +38,6 @@ _OPERATIONS = Counted("operation", "operations")
 _OF_DISTANCES = 1.4826 / math.sqrt(2)
 #: How many more runs are proposed at most.
 _MOST_RUNS = 100
-_MOST_NAMED = 3
-_LONGEST_NAME = 60
 _LEVELS = (
     Column("first_ns", "first", Unit.NS),
     Column("last_ns", "last", Unit.NS),
@@ -43,12 +53,6 @@ _CHANGES = (
     Column("change_ns", "change", Unit.NS),
     Column("ratio", "ratio", Unit.RATE),
     Column("p", "p", Unit.RATE, spare=True),
-)
-_RUNS = (
-    Column("run", "run", Unit.TEXT),
-    Column("steps", "steps", Unit.COUNT),
-    Column("median_ns", "median", Unit.NS),
-    Column("spread_share", "steps differ by", Unit.SHARE),
 )
 
 
@@ -104,7 +108,11 @@ def history(runs: Sequence[Run], by: Sequence[str], *, min_change: float) -> lis
     ]
     found[1:] = sorted(found[1:], key=lambda each: (-max(each.levels), each.key))
     names = [run.name for run in runs]
-    tables = [_levels(found, by), _changes(found, by, names), _runs(names, [values.get(measure) for values in of_runs])]
+    tables = [
+        _levels(found, by),
+        _changes(found, by, names),
+        about_runs("history_runs", [(run.name, run.values.get(measure)) for run in runs]),
+    ]
     tables[0].notes += dict.fromkeys(note for run in runs for note in run.notes)
     if left_out := len(keys) - len(kept):
         tables[0].notes.append(
@@ -113,7 +121,7 @@ def history(runs: Sequence[Run], by: Sequence[str], *, min_change: float) -> lis
     unlike = changes(names, [run.environment for run in runs])
     what = "a step" if measure == "steps" else f"all {measure}"
     findings = [*told, *_findings(found, names, what, min_change), *_environment(unlike)]
-    return [_summary(findings), *tables, *([unlike] if unlike.rows else [])]
+    return [summary_of(findings), *tables, *([unlike] if unlike.rows else [])]
 
 
 def _series(key: Key, values: list[int], divisions: Sequence[Division], least: float, min_change: float) -> _Series:
@@ -163,34 +171,17 @@ def _in_order(found: Sequence[_Series]) -> list[tuple[Key, _Change]]:
     return [*total, *sorted(chain(*others), key=lambda row: -abs(row[1].after - row[1].before))]
 
 
-def _runs(names: Sequence[str], totals: Sequence[Values | None]) -> Section:
-    section = Section("history_runs", _RUNS)
-    for name, values in zip(names, totals, strict=True):
-        cells = (values.steps, values.median, values.spread) if values else (None, None, None)
-        section.rows.append((name, *cells))
-    section.legend.append("steps differ by: 1.4826 times the median distance from their median, as a share of that")
-    return section
-
-
 def _environment(unlike: Section) -> Iterator[Finding]:
     """Tell since which run a property of the recordings is another one."""
-    shown = [[shown_cell(cell, Unit.TEXT, _LONGEST_NAME) or "not stated" for cell in row[1:]] for row in unlike.rows]
+    shown = [[shown_cell(cell, Unit.TEXT, LONGEST_NAME) or "not stated" for cell in row[1:]] for row in unlike.rows]
     if shown:
         named = ", ".join(
             f"{name} (since {one_line(str(row[0]))}: {new}, before {old})"
-            for row, (name, old, new) in zip(unlike.rows, shown[:_MOST_NAMED], strict=False)
+            for row, (name, old, new) in zip(unlike.rows, shown[:MOST_NAMED], strict=False)
         )
-        more = f" and {len(shown) - _MOST_NAMED} more" if len(shown) > _MOST_NAMED else ""
+        more = f" and {len(shown) - MOST_NAMED} more" if len(shown) > MOST_NAMED else ""
         text = f"The runs were recorded in different ways: {named}{more}."
         yield Finding("environment", text, unlike.name, {"changes": len(shown)})
-
-
-def _summary(findings: Sequence[Finding]) -> Section:
-    section = Section("summary", SUMMARY)
-    for finding in findings:
-        section.rows.append((finding.id, finding.text, finding.section, msgspec.json.encode(finding.numbers).decode()))
-    section.sentences = [f"{row[1]} ({row[2]})" for row in section.rows]
-    return section
 
 
 def _findings(found: Sequence[_Series], names: Sequence[str], what: str, min_change: float) -> Iterator[Finding]:
@@ -208,9 +199,9 @@ def _findings(found: Sequence[_Series], names: Sequence[str], what: str, min_cha
     changed = [series for series in found[1:] if series.changes]
     if changed:
         named = [
-            f"{shown_cell(row_name(key), Unit.TEXT, _LONGEST_NAME)} "
+            f"{shown_cell(row_name(key), Unit.TEXT, LONGEST_NAME)} "
             f"({signed(round(change.after - change.before))} since run {change.at + 1})"
-            for key, change in _in_order([total._replace(changes=[]), *changed])[:_MOST_NAMED]
+            for key, change in _in_order([total._replace(changes=[]), *changed])[:MOST_NAMED]
         ]
         text = f"{quantity(len(changed), _OPERATIONS)} changed: {', '.join(named)}."
         yield Finding("operations", text, "history_changes", {"changed": len(changed), "operations": len(found) - 1})
