@@ -89,14 +89,16 @@ class Tabular:
         return self.to_arrow().__arrow_c_stream__(requested_schema)
 
     def _repr_html_(self) -> str | None:
-        """Return the first rows as an HTML table, for notebooks; None, for which they show the repr, without one."""
+        """Return the first rows as an HTML table, for notebooks; None, for which they show the repr, without one.
+
+        So it is where Python has no such value, as for dates after the year 9999.
+        """
         try:
             table = self.to_arrow()
-        except TraceconvError:
+            cells = [column.to_pylist() for column in table.slice(0, _MOST_HTML_ROWS).columns]
+        except (TraceconvError, OverflowError, ValueError):
             return None
-        shown = table.slice(0, _MOST_HTML_ROWS).columns
-        rows = zip(*(column.to_pylist() for column in shown), strict=True)
-        return html_table(table.column_names, rows, table.num_rows)
+        return html_table(table.column_names, zip(*cells, strict=True), table.num_rows)
 
 
 def html_table(names: Sequence[str], rows: Iterable[Sequence[Any]], count: int) -> str:
