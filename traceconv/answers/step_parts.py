@@ -9,7 +9,7 @@ from itertools import chain
 import numpy as np
 from msgspec import Struct
 
-from traceconv.answers.attribution import NONE, Timelines, launch_rows, run_parts, timelines
+from traceconv.answers.attribution import NONE, Timelines, grouped, launch_rows, run_parts, timelines
 from traceconv.answers.device_time import CAUSES, Gaps, gaps_of, longest_of
 from traceconv.answers.device_work import KINDS, Device, devices, work
 from traceconv.answers.section import Cell, Column, Section, Unit, Unnamed
@@ -65,6 +65,7 @@ _KERNELS = (
 #: What a device does, the first one where it does nothing.
 _DOES = ("idle", *KINDS)
 _IDLE = -1
+_NO_LAUNCHES = np.zeros(0, np.int64), np.zeros(1, np.int64)
 
 
 class _OfDevice(Struct, frozen=True):
@@ -143,6 +144,7 @@ def step_kernels(table: SliceTable) -> Section:
     section = Section("step_kernels", _KERNELS)
     slices, line = table.trace.slices, np.zeros(len(table.trace.tracks), np.int64)
     ran: dict[int, tuple[Timelines, ...]] = {}  # of devices, which have all steps in common
+    launches: dict[int, tuple[dict[int, tuple[I64, I64]], ...]] = {}
     did: dict[tuple[int, int], tuple[I64, I64]] = {}  # by device, in median steps, which slow steps have in common
     for slow in slow_steps(table):
         for device in _of_step(table, slow.row, table.once(_devices_of_inputs).get(str(slow.end[-1]), [])):
@@ -155,7 +157,13 @@ def step_kernels(table: SliceTable) -> Section:
             found = differences_of(table.trace.strings, step, did[usual], _DOES, {_IDLE: Unnamed.IDLE})
             by_kind = [largest([part for part in found if part.kind == kind], kind) for kind in _DOES]
             parts = sorted(chain(*by_kind), key=lambda part: (part.name is OTHERS, part.usual - part.time))
-            launched = dict(zip(KINDS, _launched_differences(table, device, slow.row, slow.usual), strict=True))
+            if id(device) not in launches:
+                launches[id(device)] = tuple(_launches(table, rows) for rows in device.rows)
+            launched = {
+                kind: _launched(table, known, slow.row) - _launched(table, known, slow.usual)
+                for kind, known in zip(KINDS, launches[id(device)], strict=True)
+                if known
+            }
             section.rows += [row for part in parts for row in slow.cells([part], device.title, launched.get(part.kind))]
     section.columns = _naming_devices(table, section)
     if section.rows:
@@ -163,20 +171,23 @@ def step_kernels(table: SliceTable) -> Section:
     return section
 
 
-def _launched_differences(table: SliceTable, device: _OfDevice, step: int, usual: int) -> list[int | None]:
-    """Return for each of KINDS how much longer the work is that a step launched, ns; None if no launch is recorded."""
-    slices, process = table.trace.slices, table.processes[table.trace.slices.track]
-    found: list[int | None] = []
-    for rows in device.rows:
-        launch = launch_rows(table)[rows]
-        rows, launch = rows[launch != NONE], launch[launch != NONE]
-        sums = []
-        for each in (step, usual):
-            start, end = int(slices.ts[each]), int(slices.ts[each] + slices.dur[each])
-            some = (slices.ts[launch] >= start) & (slices.ts[launch] < end) & (process[launch] == process[each])
-            sums.append(int(np.sum(slices.dur[rows[some]])))
-        found.append(sums[0] - sums[1] if len(rows) else None)
+def _launches(table: SliceTable, rows: Rows) -> dict[int, tuple[I64, I64]]:
+    """Return by process the times at which work was launched, sorted, and how long the work up to each of them is."""
+    slices, launch = table.trace.slices, launch_rows(table)[rows]
+    rows, launch = rows[launch != NONE], launch[launch != NONE]
+    found = {}
+    for process, members in grouped(table.processes[slices.track[launch]]):
+        members = members[np.argsort(slices.ts[launch[members]], kind="stable")]
+        found[process] = slices.ts[launch[members]], np.append(0, np.cumsum(slices.dur[rows[members]]))
     return found
+
+
+def _launched(table: SliceTable, launches: dict[int, tuple[I64, I64]], step: int) -> int:
+    """Return how long the work is that a step launched, ns."""
+    slices = table.trace.slices
+    times, lengths = launches.get(int(table.processes[slices.track[step]]), _NO_LAUNCHES)
+    first, last = np.searchsorted(times, [slices.ts[step], slices.ts[step] + slices.dur[step]])
+    return int(lengths[last] - lengths[first])
 
 
 def _did(table: SliceTable, device: _OfDevice, ran: tuple[Timelines, ...], step: int) -> tuple[I64, I64]:
