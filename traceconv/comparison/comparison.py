@@ -344,6 +344,13 @@ _CELLS = (
 TOTAL: Final = Unnamed.TOTAL
 #: The measures whose rows are by the keys that were asked for; others are by name.
 _BY_KEYS = ("operations", "device")
+#: What the times of a measure are of.
+WHAT: Final = {
+    "steps": "a step",
+    "operations": "all operations",
+    "device": "all work of devices",
+    "kernels": "all kernels and copies",
+}
 #: How names of tables begin here, since those of reports have other columns.
 _PREFIX = "diff_"
 _RUNS = (
@@ -544,7 +551,6 @@ def signed(ns: int) -> str:
 
 def _changed(table: Table) -> Finding:
     judged, (before, after) = table.judged[0], table.total.means
-    what = "a step took" if table.measure == "steps" else f"all {table.measure} took"
     change = f"{100 * float(after / before - 1):+z.1f} %" if before else "no ratio"
     bounds = judged.shift
     within = ""
@@ -552,7 +558,7 @@ def _changed(table: Table) -> Finding:
         ratio, low, high = (f"{100 * (each - 1):+.1f}" for each in (bounds.ratio, bounds.low, bounds.high))
         within = f" ({ratio} % from run to run, 95 %: {low} to {high} %)"
     times = f"{format_short(float(before))} before and {format_short(float(after))} after"
-    text = f"On average, {what} {times}: {change}, {judged.verdict.value}{within}."
+    text = f"On average, {WHAT[table.measure]} took {times}: {change}, {judged.verdict.value}{within}."
     numbers = {"before_ns": round(before), "after_ns": round(after), "verdict": judged.verdict.value}
     return Finding("total", text, f"{_PREFIX}{table.measure}", numbers)
 

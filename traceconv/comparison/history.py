@@ -19,6 +19,7 @@ from traceconv.comparison.comparison import (
     MOST_NAMED,
     RUNS,
     TOTAL,
+    WHAT,
     Run,
     about_runs,
     in_common,
@@ -119,8 +120,7 @@ def history(runs: Sequence[Run], by: Sequence[str], *, min_change: float) -> lis
             f"{quantity(left_out, _OPERATIONS)} took at most {format_short(least)} in half of the steps: left out"
         )
     unlike = changes(names, [run.environment for run in runs])
-    what = "a step" if measure == "steps" else f"all {measure}"
-    findings = [*told, *_findings(found, names, what, min_change), *_environment(unlike)]
+    findings = [*told, *_findings(found, names, WHAT[measure], min_change), *_environment(unlike)]
     return [summary_of(findings), *tables, *([unlike] if unlike.rows else [])]
 
 
