@@ -547,6 +547,12 @@ class SliceTable:
         """Return the results of functions, and the masks by the question; inputs of one format ask the same ones."""
         return {}
 
+    @cached_property
+    def _strings_of_slices(self) -> I64:
+        """Return the numbers of the strings that are names or categories of slices."""
+        slices = self.trace.slices
+        return np.unique(np.append(distinct_values(slices.name), distinct_values(slices.category))).astype(np.int64)
+
     def _strings_matching(self, kind: str, wanted: Any) -> npt.NDArray[np.bool_]:
         mask = self._results.get((kind, wanted))
         if mask is None:
@@ -555,8 +561,9 @@ class SliceTable:
                 if kind == "categories"
                 else (re.compile(wanted).fullmatch if kind == "named" else re.compile(wanted).search)
             )
-            strings = self.trace.strings
-            mask = np.fromiter((bool(accepts(text)) for text in strings), bool, len(strings))
+            strings, used = self.trace.strings, self._strings_of_slices
+            mask = np.zeros(len(strings), bool)
+            mask[used] = np.fromiter((bool(accepts(strings[number])) for number in used.tolist()), bool, len(used))
             self._results[kind, wanted] = mask
         return mask
 
