@@ -454,7 +454,7 @@ def test_a_trace_answers_for_all_packages() -> None:
     assert merged.to_arrow()["n"].to_pylist() == [2]
     with pytest.raises(UsageError, match="was not returned by"):
         trace.with_tables(answer_to=None).sql("select 1")
-    assert trace.sql("select date '10000-01-01' day")._repr_html_() is None
+    assert trace.sql("select date '10000-01-01' far")._repr_html_() is None
 
 
 def test_forms_of_output(tmp_path: Path) -> None:
