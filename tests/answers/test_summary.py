@@ -503,7 +503,7 @@ def test_what_hosts_ran_where_devices_had_little_work(length: float, said: bool,
     found, _ = summary_of(tmp_path, [event("cudaFree", 710, 100, cat="cuda_runtime"), *work(("gemm", 0, length))])
     assert ("host" in found) is said
     if said:
-        assert found["host"]["text"].startswith("Devices had work in 49.9 % of the recording, from the first")
+        assert found["host"]["text"].startswith("The work of devices spans 49.9 % of the recording.")
         assert "Hosts ran cudaFree the longest" in found["host"]["text"]
 
 

@@ -421,7 +421,7 @@ def _host(tables: Tables) -> Iterator[Finding]:
     if row is not None and 2 * window < whole and row["host_share"] >= LIMITING:
         share = shown_cell(row["host_share"], Unit.SHARE)
         text = (
-            f"Devices had work in {_percent(window, whole)} of the {tables.whole}, from the first to the last. "
+            f"The work of devices spans {_percent(window, whole)} of the {tables.whole}. "
             f"Hosts ran {_short(row['name'])} the longest: {share} of their time, {format_short(row['self_ns'])}."
         )
         yield Finding("host", text, "operations", {key: row[key] for key in ("name", "count", "self_ns", "host_share")})
