@@ -106,6 +106,33 @@ def test_tables_in_csv_do_not_fill_the_disk(kernels: Any, tmp_path: Path) -> Non
     assert (tmp_path / "out.csv" / "instants.csv").read_text().count(LONG) == EVENTS
 
 
+def test_tables_of_a_database_do_not_fill_memory(kernels: Any, tmp_path: Path) -> None:
+    duckdb = pytest.importorskip("duckdb")
+    path, output = tmp_path / "a.pftrace", tmp_path / "out.duckdb"
+    path.write_bytes(interned(long_name))
+    with kernels():
+        with pytest.raises(OutputError, match="the output takes more than") as error:
+            export([path], output, limits=FEW)
+        assert error.value.hint == "a .parquet holds each text once; --max-ratio 0 writes it without this limit"
+        assert list(tmp_path.iterdir()) == [path]
+        export([path], output, limits=Limits(ratio=0))
+    with duckdb.connect(str(output), read_only=True) as connection:
+        assert connection.execute("select distinct name, count(*) over () from instants").fetchall() == [(LONG, EVENTS)]
+
+
+def test_answers_that_repeat_a_text_are_refused(kernels: Any, tmp_path: Path) -> None:
+    pytest.importorskip("duckdb")
+    path = tmp_path / "a.pftrace"
+    path.write_bytes(interned(long_name))
+    with kernels():
+        trace = read(path, limits=FEW)
+    with pytest.raises(OutputError, match="the output takes more than") as error:
+        trace.sql("select name from instants")
+    assert error.value.hint == "ask for fewer rows, or a part of the text; --max-ratio 0 writes it without this limit"
+    assert trace.sql("select left(name, 9) as part from instants").to_arrow().num_rows == EVENTS
+    assert read(path, limits=Limits(ratio=0)).sql("select name from instants").to_arrow().num_rows == EVENTS
+
+
 @pytest.mark.parametrize("change", [long_arg, long_args_of_other_names, long_categories, long_stacks])
 def test_texts_that_events_repeat_count_while_they_are_read(
     kernels: Any, change: Callable[[Any], Any], tmp_path: Path

@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 
 from tests import GROWTH_S
 from traceconv.model.args import Args, join_args
@@ -42,7 +43,7 @@ from traceconv.model.track_table import TrackId, TrackKind, Tracks
 
 TEST = Code("test.lost", Severity.DATA_LOSS, "lost in a test", ProblemKind.LOST)
 #: Without a resolution no overlap is small enough to be cut away.
-CLOCK = replace(REALTIME, resolution_ns=0)
+CLOCK = structs.replace(REALTIME, resolution_ns=0)
 
 
 @pytest.fixture
@@ -749,7 +750,7 @@ def test_wrong_order_and_wrong_nesting_are_found() -> None:
 )
 def test_wrong_tracks_are_found(attribute: str, value: int, rule: str) -> None:
     trace = sound()
-    trace.tracks = Tracks([replace(trace.tracks[0], **{attribute: value}), *trace.tracks[1:]])
+    trace.tracks = Tracks([structs.replace(trace.tracks[0], **{attribute: value}), *trace.tracks[1:]])
     with pytest.raises(InvalidTrace, match=rule):
         validate(trace)
 
@@ -775,7 +776,7 @@ def test_columns_of_different_lengths_are_found(table: str, column: str) -> None
 @pytest.mark.parametrize("parent", [0, 1, -2])
 def test_a_frame_that_does_not_stand_behind_its_parent_is_found(parent: int) -> None:
     trace = sound()
-    trace.frames[0] = replace(trace.frames[0], parent=parent)
+    trace.frames[0] = structs.replace(trace.frames[0], parent=parent)
     with pytest.raises(InvalidTrace, match="frame 0"):
         validate(trace)
 

@@ -173,6 +173,34 @@ RICH_ARGS = (
 )
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        r"\"\\\/\b\f\n\r\t",
+        r"\u0041\u00e9\u20AC\u20ac\ud83c\udf9b",
+        r"\u0000",
+        r"\ud83c",
+        r"\udf9b\ud83c",
+        r"\ud83c\u0041",
+        r"\u12",
+        r"\x",
+        "é\\n€",
+        "\\",
+    ],
+)
+def test_same_bytes_of_escapes(text: str) -> None:
+    forms = (f'{{"a":"{text}"}}', f'{{"a":["{text}","b{text}"],"b":{{"c":"{text}"}}}}', f'{{"{text}":1}}')
+    for limits in (DEFAULT, TIGHT):
+        same_bytes(trace_of([form.encode() for form in forms] * 2), limits)
+
+
+def test_same_bytes_of_more_keys_than_have_numbers() -> None:
+    keys = [f"key {number}" for number in range(40)]
+    objects = [keys[:12], keys[:25], [*keys[5:15], keys[5]], keys[20:], [keys[0], keys[30], keys[0]]]
+    texts = ["{" + ",".join(f'"{key}":["text",{{"{key}":"{key}"}}]' for key in each) + "}" for each in objects]
+    same_bytes(trace_of([text.encode() for text in texts] * 2), TIGHT)
+
+
 def test_cut_at_every_byte() -> None:
     """All cuts stand in one part, so that reading on behind the end would find the rest."""
     out = Builder(SourceInfo("a.json", "test"), REALTIME)

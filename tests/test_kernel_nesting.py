@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import random
 
 import numpy as np
 import pytest
@@ -56,8 +57,19 @@ def _all_nest(slices: Slices, stop: int) -> bool:
 @settings(deadline=None)
 @given(ROWS, st.integers(1, 4), st.integers(0, 3))
 def test_lanes(rows: list[tuple[int, int, int, int]], depth: int, resolution: int) -> None:
-    """The lanes of one track do not depend on the kernel, which opens and closes the slices that nest."""
-    ts, ends = np.array(sorted((ts, -ts - dur) for _, ts, dur, _ in rows), np.int64).T
+    _compare_lanes([(ts, dur) for _, ts, dur, _ in rows], depth, resolution)
+
+
+@pytest.mark.parametrize(("length", "depth"), [(3, 500), (50, 500), (1000, 3), (1000, 500), (100_000, 2)])
+def test_many_lanes(length: int, depth: int) -> None:
+    random_ = random.Random(length)
+    slices = [(random_.randrange(2000), random_.randrange(length)) for _ in range(3000)]
+    _compare_lanes(slices, depth, resolution=length % 7)
+
+
+def _compare_lanes(slices: list[tuple[int, int]], depth: int, resolution: int) -> None:
+    """The lanes of one track do not depend on the kernel."""
+    ts, ends = np.array(sorted((ts, -ts - dur) for ts, dur in slices), np.int64).T
     results = []
     for module in (*variants("nesting").values(), None):
         starts, stops = ts.copy(), -ends
@@ -68,12 +80,12 @@ def test_lanes(rows: list[tuple[int, int, int, int]], depth: int, resolution: in
     assert all(result == results[0] for result in results)
 
 
-def test_rows_outside_of_the_columns() -> None:
-    column = np.zeros(2, np.int64)
+def test_columns_of_different_lengths_have_no_lanes() -> None:
     for kernel in variants("nesting").values():
-        for row, depth in ((3, 0), (-1, 0), (0, 3), (0, -1)):
-            with pytest.raises(ValueError, match="outside"):
-                kernel.nest(column, column, row, column, depth)
+        for ends, lane, marks, depth in ((2, 2, 3, 1), (2, 1, 2, 1), (3, 2, 2, 1), (2, 2, 2, 0)):
+            columns = np.zeros(ends, np.int64), 0, depth, (1, 2, 4), np.zeros(lane, np.int32), np.zeros(marks, np.uint8)
+            with pytest.raises(ValueError, match="lengths"):
+                kernel.assign(np.zeros(2, np.int64), *columns)
 
 
 @settings(deadline=None)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import tempfile
-from dataclasses import asdict, fields
+from dataclasses import fields
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import asdict
 from perfetto.protos.perfetto.trace import perfetto_trace_pb2 as pb
 
 from tests import golden, make_perfetto

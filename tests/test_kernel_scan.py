@@ -101,7 +101,7 @@ VALUES = st.recursive(
     max_leaves=6,
 )
 FIELDS = st.one_of(
-    st.tuples(st.just("ph"), st.sampled_from(['"X"', '"i"', '"s"', '"f"', '"t"', '"B"', '"E"', '"C"', '"M"', '"XX"'])),
+    st.tuples(st.just("ph"), st.sampled_from([f'"{phase}"' for phase in [*"XisftBECMbenSFTpNDO()", "XX"]])),
     st.tuples(st.sampled_from(["name", "cat"]), TEXTS),
     st.tuples(st.sampled_from(["ts", "dur"]), NUMBERS),
     st.tuples(st.sampled_from(["pid", "tid", "id"]), st.one_of(st.sampled_from(["1", "7", '"7"', '"a"']), VALUES)),
@@ -125,9 +125,28 @@ TIMED = st.one_of(
     st.tuples(st.sampled_from("BE"), st.integers(0, 8)).map(
         lambda mark: [("ph", f'"{mark[0]}"'), ("ts", str(mark[1]))]
     ),
+    st.tuples(
+        st.sampled_from("benSFTp"), st.integers(0, 8), st.sampled_from(["1", '"1"', '"0x1"', "2", '""', '"a\\n"'])
+    ).map(lambda mark: [("ph", f'"{mark[0]}"'), ("ts", str(mark[1])), ("id", mark[2])]),
+)
+COUNTED = st.one_of(
+    st.integers(-100, 100).map(str),
+    st.floats(allow_nan=False, allow_infinity=False).map(repr),
+    st.decimals(-(10**4), 10**4, places=3).map(str),
+    st.tuples(st.integers(0, 10**6), st.sampled_from("eE"), st.integers(-30, 30)).map(
+        lambda parts: "".join(map(str, parts))
+    ),
+    NUMBERS,
+)
+SERIES = st.lists(st.tuples(st.sampled_from(["v", "w", "", "op", "a\\n", "value", "ü"]), COUNTED), max_size=3).map(
+    lambda members: "{" + ", ".join(f'"{key}" :{value}' for key, value in members) + "}"
+)
+COUNTERS = st.tuples(st.integers(0, 50), PLAIN, SERIES).map(
+    lambda parts: [("ph", '"C"'), ("ts", str(parts[0])), *parts[1][:4], ("args", parts[2])]
 )
 EVENTS = st.one_of(
     st.tuples(TIMED, PLAIN).map(lambda parts: parts[0] + parts[1]),
+    COUNTERS,
     st.lists(FIELDS, max_size=8),
     st.tuples(st.sampled_from(["traceEvents"]), VALUES).map(lambda member: [member]),
 ).map(lambda fields: "{" + ", ".join(f"{json.dumps(key)}:{value}" for key, value in fields) + "}")
@@ -243,7 +262,7 @@ def test_plain_events_take_the_fast_way() -> None:
     assert rows.phase.tolist() == [ord("X")] * 2
     assert rows.ts.tolist() == [12500] * 2
     assert rows.dur.tolist() == [1000] * 2
-    assert rows.is_fresh.tolist() == [True, False]
+    assert rows.is_enclosing.tolist() == [False] * 2
     assert rows.args_of(1) == b'{"k":[1,2]}'
     assert scanner.stand(int(rows.stand[0])) == (b"1", b'"a"', "c", "")
 
@@ -269,6 +288,51 @@ def test_times_as_long_as_an_int64_allows_take_the_fast_way(text: str, exponent:
     for sign in (b"", b"-"):
         rows = RowScanner(kernel.module("scan"), exponent).scan(event % (sign + text.encode()), 0)
         assert (rows.phase[0], rows.ts[0]) == ((ord("i"), -ns if sign else ns) if ns is not None else (0, rows.ts[0]))
+
+
+@needs_kernel
+@given(text=COUNTED)
+@example(text="-0.0")
+@example(text="123456789012345e22")
+@example(text="1e23")
+@example(text="9007199254740993.0")
+def test_values_of_counters_are_those_of_a_parser(text: str) -> None:
+    event = f'{{"ph":"C","name":"c","pid":1,"ts":1,"args":{{"v":{text},"w":7}}}}'
+    rows = RowScanner(kernel.module("scan"), 3).scan(event.encode(), 0)
+    values = rows.scanner.values(rows, np.flatnonzero(rows.phase == ord("C")))
+    if len(values.row):
+        number = json.loads(text)
+        found = values.value if values.is_integer[0] else values.value.view(np.float64)
+        assert repr(found[0].item()) == repr(number)
+        assert [values.key(rows, at) for at in (0, 1)] == ["v", "w"]
+    else:
+        assert not len(rows) or rows.phase[0] == 0
+    digits = sum(letter.isdigit() for letter in text.lower().partition("e")[0])
+    assert len(values.row) == 2 or digits > 15 or "e" in text.lower() or not is_number(text)
+
+
+def is_number(text: str) -> bool:
+    """Return whether a text is a number of JSON."""
+    try:
+        return isinstance(json.loads(text, parse_constant=str), int | float) and text not in ("true", "false")
+    except ValueError:
+        return False
+
+
+@needs_kernel
+def test_space_for_values_must_suffice() -> None:
+    scan = kernel.module("scan")
+    scanner = scan.Scanner(np.zeros((len(scan.FIELDS), 4), np.int64), 3)
+    one, args = np.zeros(1, np.int64), b'{"a":1,"b":2}'
+    found, left = np.zeros((len(scan.VALUES), 1), np.int64), np.zeros(1, np.uint8)
+    with pytest.raises(ValueError, match="no space"):
+        scanner.values(args, one, one + len(args), one, one, found, left)
+    with pytest.raises(ValueError, match="outside"):
+        scanner.values(args, one + 1, one + len(args), one, one, found, left)
+    with pytest.raises(ValueError, match="lengths"):
+        scanner.values(args, one, one + len(args), one, one, found[1:], left)
+    with pytest.raises(ValueError, match="lengths"):
+        scanner.values(args, one, one + len(args), one, np.zeros(2, np.int64), found, left)
 
 
 @needs_kernel

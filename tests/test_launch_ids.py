@@ -113,7 +113,11 @@ def test_places_outside_of_the_bytes_are_refused(variant: object) -> None:
     for at, size in ((0, 3), (-1, 2), (2, 1), (1 << 62, 1)):
         with pytest.raises(ValueError, match="outside"):
             variant.first_integers(  # type: ignore[attr-defined]
+                np.frombuffer(b"{}", np.uint8), np.array([at]), np.array([size], np.int32), (b"a",), None, one
+            )
+        with pytest.raises(ValueError, match="outside"):
+            variant.Texts().number_members(  # type: ignore[attr-defined]
                 np.frombuffer(b"{}", np.uint8), np.array([at]), np.array([size], np.int32), (b"a",), one
             )
     with pytest.raises(ValueError, match="too many keys"):
-        variant.first_integers(np.frombuffer(b"{}", np.uint8), one, np.array([2], np.int32), (b"a",) * 9, one)  # type: ignore[attr-defined]
+        variant.first_integers(np.frombuffer(b"{}", np.uint8), one, np.array([2], np.int32), (b"a",) * 9, None, one)  # type: ignore[attr-defined]

@@ -23,7 +23,7 @@ from tests.make_perfetto import Packets
 from tests.together import together
 from traceconv import kernel
 from traceconv.api import Output, convert, identify, read
-from traceconv.check import check_file, chrome_json, chrome_rows, chrome_text
+from traceconv.check import check_file, chrome_json, chrome_rows, chrome_text, pftrace
 from traceconv.cli import cli
 from traceconv.errors import InputError, LostData, NothingRead
 from traceconv.families.chrome import json_reader as _chrome_json
@@ -91,6 +91,10 @@ def test_compressed_packets_count_as_unpacked(tmp_path: Path) -> None:
     for command in (read, check_file):
         with pytest.raises(InputError, match="over 200 times"):
             command(path)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pftrace, "check_pftrace", None)  # nothing is checked before all is counted
+        with pytest.raises(InputError, match="over 200 times"):
+            check_file(path)
     assert len(read(path, limits=Limits(ratio=0)).slices.ts) == 21
 
 

@@ -345,6 +345,23 @@ def test_a_length_beyond_a_compressed_record_is_said(tmp_path: Path) -> None:
         trace_of(tmp_path, maker.data())
 
 
+def test_a_damage_that_unpacks_to_a_record_without_end_is_said(tmp_path: Path) -> None:
+    zstandard = pytest.importorskip("zstandard")
+    maker = Maker()
+    for ts in range(100, 104):
+        maker.sample(ts, 0x1000 + ts)
+    records, maker.records = maker.records, []
+    broken = records[1][:6] + b"\xff\xff" + records[1][8:]
+    stream = zstandard.ZstdCompressor().compressobj()
+    for record in (records[0], broken, *records[2:]):
+        data = stream.compress(record) + stream.flush(zstandard.COMPRESSOBJ_FLUSH_BLOCK)
+        maker.record(COMPRESSED, data)
+    trace = trace_of(tmp_path, maker.data())
+    assert trace.samples.ts.tolist() == [100]
+    assert lost(trace)["perf-data.damaged"] == 1
+    assert trace.sources[0].balance.even
+
+
 @pytest.mark.parametrize(
     "lines",
     [

@@ -76,6 +76,15 @@ def test_totals_of_weights_stay_in_range(given: list[int], back: list[int] | Non
     assert [note.split(" have ")[0] for note in notes] == ([f"{changed} call stack samples"] if changed else [])
 
 
+@pytest.mark.parametrize(("count", "said"), [(1, "1 call stack sample, which"), (2, "2 call stack samples, which")])
+def test_json_says_how_many_samples_are_not_shown(count: int, said: str, tmp_path: Path) -> None:
+    source = tmp_path / "w.json"
+    events = [{"ph": "P", "name": "s", "pid": 1, "tid": 1, "ts": ts} for ts in range(count)]
+    source.write_text(json.dumps({"traceEvents": events}))
+    (note,) = api.convert(source, tmp_path / "out.json").trace.sources[-1].notes
+    assert said in note
+
+
 @pytest.mark.parametrize("cpu", [NO_CPU, 3])
 def test_names_of_samples_take_no_memory_for_the_frames_of_others(cpu: int) -> None:
     def peak(names: int) -> int:

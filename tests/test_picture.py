@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 
 from tests import oracle
 from tests.golden import written
@@ -84,7 +85,7 @@ def other_namesake(trace: Trace) -> Trace:
 
 
 def without_lane(trace: Trace) -> Trace:
-    tracks = [dataclasses.replace(track, lane_of=-1) for track in trace.tracks]
+    tracks = [structs.replace(track, lane_of=-1) for track in trace.tracks]
     return dataclasses.replace(trace, tracks=Tracks(tracks))
 
 

@@ -158,6 +158,8 @@ def test_nobody_claims_it(only: Callable[..., None], source: Source) -> None:
             "without",
         ),
         (b" time,GHz,insn per cycle,\n     0.020118745,1.25,0.75,\n", "--metric-only", "how perf-stat"),
+        (b"insn per cycle,GHz,\n0.62,1.2,\n", "--metric-only", "how perf-stat"),
+        (b'{}\n{"metric-value" : ""}{"metric-value" : ""}\n', "--metric-only", "how perf-stat"),
         (b'{}\n{"interval" : 0.023954230}\n', "--metric-only", "how perf-stat"),
         (b'{"interval" : 0.023954230, "GHz" : "1.25", "insn per cycle" : "0.75"}\n', "--metric-only", "how perf-stat"),
         (

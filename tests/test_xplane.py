@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
+import random
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests import kernels
 from tests.golden import ROOT
 from tests.make_xplane import MADE, START, Plane, device, device_json
 from traceconv.align import align
@@ -16,6 +19,7 @@ from traceconv.errors import MalformedInput, TraceconvError
 from traceconv.families.common import wire_writer as wire
 from traceconv.families.tensorflow.xplane import ends_of_flows, step_name
 from traceconv.model.clocks import REALTIME
+from traceconv.model.dump import dump
 from traceconv.model.trace import Trace
 from traceconv.model.track_table import TrackKind
 
@@ -169,6 +173,32 @@ def test_numbers_in_text_become_numbers_of_any_size(tmp_path: Path) -> None:
     places = zip(trace.slices.args_at.tolist(), trace.slices.args_len.tolist(), strict=True)
     args = [trace.args.get(at, length).decode() for at, length in places]
     assert any('"note":18446744073709551615,"a":"-0","b":"007","c":"1.5"}' in one for one in args)
+
+
+def test_events_for_viewers_are_the_same_with_and_without_the_kernel(tmp_path: Path) -> None:
+    """Those with numbers as text, flows, steps, no duration, categories, or escapes are read in another way."""
+    random_ = random.Random(4)
+    values = ["7", "-12", "0", "007", "1.5", "18446744073709551615", "99999999999999999999", 'a:"1"', "\u0031", "é"]
+    values += [3, 2.50, True, None, ["4"], {"a": "5"}, "2017612633061982230"]
+    keys = ["group_id", "name", "flow", "step_num", "_p", "_ct", "fl\u006fw", "a:"]
+
+    def event(number: int) -> str:
+        args = {random_.choice(keys): random_.choice(values) for _ in range(random_.randrange(4))}
+        text = json.dumps(args, ensure_ascii=random_.random() < 0.5).replace("6f", "\\u0036f")
+        duration = random_.choice([',"dur":1.5', ',"dur":0.0004', ',"dur":2', "", ',"dur":"x"'])
+        more = random_.choice(["", "", "", "", ',"cat":"op"', ',"odd":[1]', ',"id":3', ',"s":"t"'])
+        head = f'"ph":"{random_.choice("XXXXXiIBEC")}","pid":{random_.randrange(2)},"name":"op {number % 7}"'
+        time = f'"tid":{number % 40},"ts":{number}.{random_.randrange(1000)}{duration}'
+        return f'{{{head},{time}{more},"args":{random_.choice([text, text, "{}"])}}}'
+
+    plane = '{"ph":"M","pid":0,"name":"process_name","args":{"name":"/host:CPU"}}'
+    head = '{"displayTimeUnit":"ns","metadata":{"highres-ticks":true},"traceEvents":['
+    path = tmp_path / "host.trace.json"
+    path.write_text(f"{head}{','.join([plane, *map(event, range(3000))])}]}}", encoding="utf-8")
+    found = read(path)
+    with kernels.without():
+        expected = read(path)
+    assert dump(found).splitlines() == dump(expected).splitlines()
 
 
 def test_directions_of_flows() -> None:

@@ -19,10 +19,10 @@ import gc
 import os
 import shlex
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from traceconv.errors import (
     AmbiguousFormat,
@@ -324,8 +324,7 @@ class _Formed(NamedTuple):
     recognition: Recognised
 
 
-@dataclass(frozen=True, slots=True)
-class Recording:
+class Recording(Struct, frozen=True):
     """A file that is read as an input.
 
     Attributes:
@@ -352,8 +351,7 @@ class Recording:
         return self.recognition or recognise(Source(self.path, limits=limits))
 
 
-@dataclass
-class Expanded:
+class Expanded(Struct):
     """The recordings behind the inputs of a call.
 
     Attributes:
@@ -361,8 +359,8 @@ class Expanded:
         left_out: the files that are not taken, with the reason.
     """
 
-    recordings: list[Recording] = field(default_factory=list)
-    left_out: dict[str, str] = field(default_factory=dict)
+    recordings: list[Recording] = []
+    left_out: dict[str, str] = {}
 
     @property
     def paths(self) -> list[AnyPath]:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from numbers import Integral
 from typing import TYPE_CHECKING, TypedDict
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from traceconv.align.constraints import NO_CONSTRAINTS, Constraints
 from traceconv.align.statements import importer_options
@@ -26,8 +28,7 @@ if TYPE_CHECKING:
     from traceconv.align import Policy
 
 
-@dataclass(frozen=True, slots=True)
-class Input:
+class Input(Struct, frozen=True):
     """One input of a merge.
 
     Attributes:
@@ -43,7 +44,7 @@ class Input:
 
     path: AnyPath
     format: str | None = None
-    options: Mapping[str, OptionValue] = field(default_factory=dict)
+    options: Mapping[str, OptionValue] = {}
     offset_ns: int | None = None
     offset_within_ns: int = 0
 
@@ -66,8 +67,7 @@ class MergeArguments(TypedDict, total=False):
     limits: Limits
 
 
-@dataclass(frozen=True, slots=True)
-class Settings:
+class Settings(Struct, frozen=True):
     """What a call says about its inputs besides their names: the arguments of `traceconv.merge` of the same names."""
 
     options: Mapping[str, OptionValue] | None = None
@@ -78,7 +78,7 @@ class Settings:
 
     def refuse(self, reason: str, hint: str) -> None:
         """Raise UsageError if anything is set, since it would change nothing."""
-        given = [setting.name for setting in fields(self) if getattr(self, setting.name) not in (setting.default, {})]
+        given = [name for name in self.__struct_fields__ if getattr(self, name) not in (getattr(Settings(), name), {})]
         if given:
             raise UsageError(f"{reason}: {', '.join(given)} would change nothing", hint=hint)
 
@@ -138,7 +138,7 @@ def opened(inputs: Inputs, settings: Settings, output: AnyPath = "") -> Opened:
 
     Raises:
         UsageError: there are constraints, which number the inputs, and an input is a folder or an archive. Or the
-            inputs are a single path instead of a list, or not paths, or were opened with other settings.
+            inputs are none, a single path instead of a list, or not paths, or were opened with other settings.
         InputError: an input cannot be opened, or holds no recording.
     """
     if isinstance(inputs, Opened):
@@ -149,7 +149,9 @@ def opened(inputs: Inputs, settings: Settings, output: AnyPath = "") -> Opened:
     if not isinstance(inputs, Iterable):
         raise UsageError(f"the inputs are of type {type(inputs).__name__}: a list of paths is expected")
     items = [item if isinstance(item, Input) else Input(item) for item in inputs]
-    expansion = expand([item.path for item in items], output=output, limits=settings.limits) if items else Expanded()
+    if not items:
+        raise UsageError("there are no inputs: a list of paths is expected", hint="[path]")
+    expansion = expand([item.path for item in items], output=output, limits=settings.limits)
     numbers = [item.input for item in expansion.recordings]
     if numbers != list(range(len(items))) and replace(settings.constraints, same_machine=False) != NO_CONSTRAINTS:
         raise UsageError(

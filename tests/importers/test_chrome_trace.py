@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import time
 from collections import Counter
@@ -233,6 +234,29 @@ def looked_at(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[str]
         return count, trace
 
     return read
+
+
+@pytest.mark.parametrize(
+    ("value", "is_valid"),
+    [
+        ('{"ranks": [0, 1,\n 2], "size" : 1.50e3, "name": "a \\u00e9\\n}"}', True),
+        ('[[], {}, "", null, true, -0]', True),
+        ('{"ph": "X", "args": {"a": 1}}', True),
+        ('{"more": [{"ph": "X", "ts": 1}]}', False),
+        ('{"size": NaN}', False),
+        ('{"name": "a \\ud800"}', False),
+        ('{"name": "a\tb"}', False),
+        ('{"ranks": [0, 1,], "stray": "comma"}', False),
+    ],
+)
+def test_a_valid_value_is_what_repair_returns(value: str, is_valid: bool) -> None:
+    buffer = _chrome_json.JsonBuffer(
+        io.BytesIO(f'{value}, "next": 1}}'.encode()), "trace.json", Builder(SourceInfo("a", "test"), ChromeTrace.clock)
+    )
+    buffer.fill()
+    found = buffer.valid_value()
+    assert (found is not None) is is_valid
+    assert found is None or found == buffer.value_here(Counter())
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
@@ -527,6 +551,21 @@ def test_a_flow_that_starts_before_the_only_slice_of_its_track(tmp_path: Path) -
     flow = f'{{"ph":"s",{step},"ts":0}},{{"ph":"f","bp":"e",{step},"ts":10.125}}'
     trace = read_text(tmp_path, f"[{event(1)},{flow}]")
     assert (len(trace.slices.ts), len(trace.flows.from_slice)) == (1, 0)
+
+
+@pytest.mark.parametrize("with_kernel", [True, False])
+@pytest.mark.parametrize("rare", [0, 1])
+def test_a_flow_joins_the_later_one_of_equal_slices(rare: int, with_kernel: bool, tmp_path: Path) -> None:
+    """The later one is drawn inside of the other; `rare` is the one that is no plain event."""
+    pair = [f'{{"ph":"X","name":"{n}","pid":1,"tid":1,"ts":1,"dur":5}}' for n in range(2)]
+    pair[rare] = pair[rare].replace('"dur"', '"extra":1,"dur"')
+    step = '"cat":"c","name":"f","id":1,"pid":1'
+    flow = [f'{{"ph":"s",{step},"tid":1,"ts":3}}', f'{{"ph":"f","bp":"e",{step},"tid":2,"ts":12}}']
+    end = '{"ph":"X","name":"end","pid":1,"tid":2,"ts":11,"dur":5}'
+    with nullcontext() if with_kernel else without_kernel():
+        trace = read_text(tmp_path, f"[{','.join([*pair, end, *flow])}]")
+    ends = trace.slices.name[[trace.flows.from_slice[0], trace.flows.to_slice[0]]].tolist()
+    assert [trace.strings[name] for name in ends] == ["1", "end"]
 
 
 @pytest.mark.parametrize("with_kernel", [True, False])

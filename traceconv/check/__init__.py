@@ -47,8 +47,7 @@ def check_file(path: str | os.PathLike[str], *, limits: Limits = DEFAULT_LIMITS)
     source = Source(path, limits=limits)
     head = source.head().data
     is_protobuf = bool(re.match(FIELD_1, head)) and not _is_text(head)
-    with source.open() as plain:
-        report = _check_stream(cast(BinaryIO, plain), is_protobuf, source)
+    report = _check_pftrace(source) if is_protobuf else _check_chrome_json(source)
     diagnostics = Diagnostics()
     if source.damage:
         diagnostics.add(DAMAGED, f"{source.display}: {source.damage}")
@@ -68,18 +67,26 @@ def _is_text(head: bytes) -> bool:
     return True
 
 
-def _check_stream(file: BinaryIO, is_protobuf: bool, source: Source) -> CheckReport:
-    # Imported here, since each check has large imports of its own.
-    if is_protobuf:
-        from traceconv.check.pftrace import check_pftrace
+# The checks are imported where they are made, since each has large imports of its own.
 
-        return check_pftrace(file, source.unpacked)
+
+def _check_pftrace(source: Source) -> CheckReport:
+    from traceconv.check.pftrace import check_pftrace, count_unpacked
+
+    with source.open() as plain:
+        count_unpacked(cast(BinaryIO, plain), source.unpacked)
+    with source.open() as plain:
+        return check_pftrace(cast(BinaryIO, plain), source.unpacked)
+
+
+def _check_chrome_json(source: Source) -> CheckReport:
     from traceconv.check.chrome_json import check_chrome_json
 
     data = bytearray()  # file.read() would hold the data twice for a moment
-    while chunk := file.read(_READ_BYTES):
-        data += chunk
-    return check_chrome_json(data, partial(_tell_writer, source))
+    with source.open() as plain:
+        while chunk := plain.read(_READ_BYTES):
+            data += chunk
+        return check_chrome_json(data, partial(_tell_writer, source))
 
 
 def _tell_writer(source: Source, at_zero: AtZero) -> None:

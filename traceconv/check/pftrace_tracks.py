@@ -10,7 +10,6 @@ import numpy as np
 
 from traceconv.check.findings import Zeros, data_loss, notice, refusal
 from traceconv.check.pftrace_fields import Fields
-from traceconv.model.columns import I64
 from traceconv.model.diagnostics import Code, Diagnostics
 from traceconv.model.drawable import FAR_NS, AtZero
 
@@ -163,21 +162,21 @@ class Edges:
             pairs = self._check_both_orders(np.argsort(ts, kind="stable").tolist(), place, diagnostics)
         else:
             pairs = self._pair(range(len(ts)), diagnostics)
-        self._note_zeros(ts, pairs, zeros)
+        self._note_zeros(pairs, zeros)
         return sum(kind > 0 for kind in self._kinds)
 
-    def _note_zeros(self, ts: I64, pairs: dict[int, int], zeros: Zeros) -> None:
+    def _note_zeros(self, pairs: dict[int, int], zeros: Zeros) -> None:
         """Note the slices from 0, and the times of the others."""
-        starts = np.flatnonzero(np.array(self._kinds, np.int64) > 0)
-        end_of = np.full(len(ts), -1)
-        end_of[list(pairs)] = list(pairs.values())
-        ends = ts[np.where(end_of[starts] < 0, starts, end_of[starts])]
-        zeros.times(ts[starts[ts[starts] != 0]], ends[ts[starts] != 0])
-        for row in starts[ts[starts] == 0].tolist():
-            if row in pairs:
-                zeros.slice(0, self._ts[pairs[row]], self._packets[row])
+        for row, kind in enumerate(self._kinds):
+            if kind < 0:
+                continue
+            begin, packet = self._ts[row], self._packets[row]
+            if row not in pairs:
+                zeros.unended(begin, packet)
+            elif begin:
+                zeros.time(begin, self._ts[pairs[row]])
             else:
-                zeros.unended(0, self._packets[row])
+                zeros.slice(0, self._ts[pairs[row]], packet)
 
     def _check_both_orders(self, by_time: list[int], place: str, diagnostics: Diagnostics) -> dict[int, int]:
         wrong = Diagnostics()

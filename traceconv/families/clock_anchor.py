@@ -21,9 +21,10 @@ from __future__ import annotations
 import re
 import shlex
 from collections import defaultdict
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import msgspec
+from msgspec.structs import replace
 
 from traceconv.families.importer import Importer, Match, Signature
 from traceconv.io.shown import Counted

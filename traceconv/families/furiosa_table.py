@@ -28,8 +28,10 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Collection
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
+
+from msgspec.structs import replace
 
 from traceconv.families.common.text_lines import NO_TIMELINE, fields_of, text_of_line
 from traceconv.families.furiosa import EXECUTION, IDS, INDICES, WRAPPED, Span, Spans, Tracks, unwrapped, whole_number

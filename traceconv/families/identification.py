@@ -97,7 +97,9 @@ CLOSED = (
         "record it as JSON: trtexec --loadEngine=FILE --dumpProfile --separateProfileRun --exportProfile=profile.json",
     ),
     Closed(
-        _BEHIND_LINES + rb'(?:# +time [^\n]*\n +\d+\.\d{9}\s| time,[^\n]*\n +\d+\.\d{9},|\{"interval" : \d+\.\d{9}\b)',
+        _BEHIND_LINES + rb'(?:# +time [^\n]*\n +\d+\.\d{9}\s| time,[^\n]*\n +\d+\.\d{9},|\{"interval" : \d+\.\d{9}\b|'
+        rb'(?:\{\}\n)?\{"(?:metric-value|insn per cycle|GHz|CPUs utilized)" : "|'
+        rb"(?:insn per cycle|GHz|CPUs utilized),(?:[a-zA-Z][\w %/-]{0,60},)*\r?\n)",
         "metrics of perf stat --metric-only, which has no counts",
         "record without --metric-only: traceconv how perf-stat",
         is_form=True,

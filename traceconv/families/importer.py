@@ -5,9 +5,11 @@ from __future__ import annotations
 import enum
 import re
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cache
 from typing import TYPE_CHECKING, ClassVar, NamedTuple, TypeVar
+
+from msgspec import Struct
 
 from traceconv.io.source import Head, Source
 from traceconv.model.clocks import ClockDomain
@@ -61,8 +63,7 @@ def _choices(words: str) -> list[list[bytes]]:
     return [choice.encode().split(b" & ") for choice in words.split(" | ")] if words else []
 
 
-@dataclass(frozen=True, slots=True)
-class Match:
+class Match(Struct, frozen=True):
     """The answer of an importer to the head of an input, with a short reason for people."""
 
     certainty: Certainty

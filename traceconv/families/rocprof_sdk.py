@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from traceconv.families.common import cupti as _cupti
 from traceconv.families.common.json_document import JsonDocument

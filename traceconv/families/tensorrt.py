@@ -24,11 +24,12 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from traceconv.families.chrome.event import Hopeless, Incomplete, repair_value
 from traceconv.families.common.json_document import JsonDocument, is_array

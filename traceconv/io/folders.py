@@ -16,9 +16,10 @@ import tempfile
 import weakref
 import zipfile
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import IO, Literal
+
+from msgspec import Struct
 
 from traceconv.errors import InputError
 from traceconv.io.limits import Limits, Unpacked
@@ -62,8 +63,7 @@ class Member(os.PathLike[str]):
         return self.display
 
 
-@dataclass
-class Files:
+class Files(Struct):
     """The files of a folder or archive.
 
     Attributes:
@@ -73,8 +73,8 @@ class Files:
     """
 
     name: str
-    paths: list[AnyPath] = field(default_factory=list)
-    left_out: dict[str, str] = field(default_factory=dict)
+    paths: list[AnyPath] = []
+    left_out: dict[str, str] = {}
 
     def add(self, path: AnyPath) -> None:
         """Add a file. Raises InputError if there are more than MOST_FILES."""

@@ -13,7 +13,6 @@ import os
 import re
 import signal
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 
 from msgspec import Struct
@@ -25,8 +24,7 @@ from traceconv.io.shown import one_line
 FREE_BYTES, FREE_UNPACKED_BYTES = 256 << 20, 32 << 20
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
+class Limits(Struct, frozen=True):
     """The limits of one input.
 
     Attributes:

@@ -22,12 +22,13 @@ import shutil
 import sqlite3
 import struct
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 from itertools import chain, islice
 from operator import itemgetter
 from pathlib import Path
 from typing import Any, NamedTuple
+
+from msgspec import Struct
 
 from traceconv.errors import InputError
 from traceconv.io import progress
@@ -261,8 +262,7 @@ def _authorize(action: int, name: str | None, detail: str | None, database: str 
     return sqlite3.SQLITE_OK if allowed and inner is None else sqlite3.SQLITE_DENY
 
 
-@dataclass
-class _Position:
+class _Position(Struct):
     """How far a database was read, for the display of progress: its bytes, by the share of its rows that were read."""
 
     size: int

@@ -1,5 +1,5 @@
 # cython: boundscheck=False, wraparound=False, initializedcheck=False
-"""Texts without an object for each, in one buffer with an index to find their numbers; integers in JSON objects."""
+"""Texts without an object for each, in one buffer with an index to find their numbers; members of JSON objects."""
 
 from cpython.unicode cimport PyUnicode_DecodeUTF8
 
@@ -33,8 +33,14 @@ cdef class Texts:
 
     def number(self, bytes text not None, bint add) -> int:
         """Return the number of a text. One that has none gets one with `add`, otherwise -1 is returned."""
-        cdef Py_ssize_t size = len(text)
-        cdef const uint8_t *p = text
+        return self._number(text, len(text), add)
+
+    def numbers(self, list texts not None) -> list[int]:
+        """Return the number of each text. One that has none gets one."""
+        cdef bytes text
+        return [self._number(text, len(text), True) for text in texts]
+
+    cdef Py_ssize_t _number(self, const uint8_t *p, Py_ssize_t size, bint add) except -2:
         cdef uint64_t slot = _hash(p, size) & self._mask
         cdef int32_t number = self._slots[slot]
         while number:
@@ -54,6 +60,52 @@ cdef class Texts:
         if 4 * self._count > 3 * <Py_ssize_t>self._mask:
             self._resize(2 * (self._mask + 1))
         return self._count - 1
+
+    def number_members(
+        self, const uint8_t[::1] data, const int64_t[::1] at, const int32_t[::1] length, tuple keys not None,
+        int64_t[::1] numbers,
+    ) -> None:
+        """Put into `numbers`, for each JSON object, the number of the text of an object that has only these members.
+
+        -1 is put where that is left to Python: for spaces between tokens, and escapes in keys.
+
+        Args:
+            data, at, length, keys: as for `first_integers`.
+
+        Raises:
+            ValueError: as from `first_integers`.
+        """
+        cdef _Keys wanted = _Keys(keys)
+        cdef _Buffer written = _Buffer(1 << 12)
+        cdef Py_ssize_t row, key
+        _check(data, at, length, numbers)
+        for row in range(at.shape[0]):
+            if not wanted.find(&data[at[row]] if length[row] > 0 else NULL, length[row]):
+                numbers[row] = _LEFT
+                continue
+            written.used = 0
+            written.room(wanted.most + max(length[row], 0))
+            written.byte(c"{")
+            for key in range(wanted.count):
+                if wanted.value[key] != NULL:
+                    if written.used > 1:
+                        written.byte(c",")
+                    written.byte(c'"')
+                    written.bytes(wanted.text[key], wanted.size[key])
+                    written.byte(c'"')
+                    written.byte(c":")
+                    written.bytes(wanted.value[key], wanted.value_size[key])
+            written.byte(c"}")
+            numbers[row] = self._number(written.p, written.used, True)
+
+    def joined(self) -> memoryview:
+        """Return all texts, each with a comma behind it."""
+        cdef _Buffer written = _Buffer(self._pool.used + self._count)
+        cdef Py_ssize_t number
+        for number in range(self._count):
+            written.bytes(self._text(number), self._size(number))
+            written.byte(c",")
+        return written.view()
 
     def text(self, Py_ssize_t number) -> str:
         """Return a text; its surrogates are encoded as other characters are.
@@ -83,11 +135,11 @@ cdef class Texts:
 
     cdef int _resize(self, uint64_t size) except -1:
         """Set the number of slots, and place all numbers anew."""
-        PyMem_Free(self._slots)
-        self._slots = <int32_t *>PyMem_Calloc(size, sizeof(int32_t))
-        if self._slots == NULL:
+        cdef int32_t *slots = <int32_t *>PyMem_Calloc(size, sizeof(int32_t))
+        if slots == NULL:
             raise MemoryError
-        self._mask = size - 1
+        PyMem_Free(self._slots)
+        self._slots, self._mask = slots, size - 1
         cdef Py_ssize_t number
         cdef uint64_t slot
         for number in range(self._count):
@@ -104,8 +156,85 @@ cdef enum:
     _LEFT = -1
 
 
+@cython.final
+cdef class _Keys:
+    """The values of some keys in one JSON object after the other.
+
+    Attributes:
+        value: where the value of each key starts; NULL without one.
+        most: the bytes of the keys as members, without their values.
+    """
+
+    cdef object _kept
+    cdef const uint8_t *text[_MOST_KEYS]
+    cdef Py_ssize_t size[_MOST_KEYS]
+    cdef const uint8_t *value[_MOST_KEYS]
+    cdef Py_ssize_t value_size[_MOST_KEYS]
+    cdef Py_ssize_t count, most
+
+    def __cinit__(self, tuple keys not None):
+        cdef Py_ssize_t number
+        if len(keys) > _MOST_KEYS:
+            raise ValueError("too many keys")
+        self._kept, self.count, self.most = keys, len(keys), 2
+        for number in range(self.count):
+            self.text[number] = <bytes>keys[number]
+            self.size[number] = len(<bytes>keys[number])
+            self.most += self.size[number] + 4
+
+    cdef bint find(self, const uint8_t *p, Py_ssize_t size) noexcept:
+        """Find the values in an object, the last one of each key; return False for what is left to Python."""
+        cdef Py_ssize_t i = 1, start, number, key
+        for number in range(self.count):
+            self.value[number] = NULL
+        if size <= 0:
+            return True
+        if p[0] != c"{":
+            return False
+        while i < size and p[i] != c"}":
+            if p[i] != c'"':
+                return False
+            start = i + 1
+            i = start
+            while i < size and p[i] != c'"' and p[i] != c"\\":
+                i += 1
+            if i + 2 >= size or p[i] != c'"' or p[i + 1] != c":":
+                return False
+            key = -1
+            for number in range(self.count):
+                if self.size[number] == i - start and memcmp(p + start, self.text[number], i - start) == 0:
+                    key = number
+            i += 2
+            start = i
+            if p[i] == c'"' or p[i] == c"{" or p[i] == c"[":
+                i = _value_end(p, i, size)
+            else:
+                while i < size and (_is_digit(p[i]) or _is_of_bare(p[i])):
+                    i += 1
+            if i == start or i >= size or (p[i] != c"," and p[i] != c"}"):
+                return False
+            if key >= 0:
+                self.value[key], self.value_size[key] = p + start, i - start
+            i += p[i] == c","
+        return True
+
+
+cdef int _check(
+    const uint8_t[::1] data, const int64_t[::1] at, const int32_t[::1] length, const int64_t[::1] found
+) except -1:
+    """Raise ValueError for columns of different lengths, and for an object outside of the bytes."""
+    cdef Py_ssize_t row
+    if length.shape[0] != at.shape[0] or found.shape[0] != at.shape[0]:
+        raise ValueError("columns of different lengths")
+    for row in range(at.shape[0]):
+        if length[row] > 0 and (at[row] < 0 or at[row] > data.shape[0] - length[row]):
+            raise ValueError("an object outside of the bytes")
+    return 0
+
+
 def first_integers(
-    const uint8_t[::1] data, const int64_t[::1] at, const int32_t[::1] length, tuple keys not None, int64_t[::1] found
+    const uint8_t[::1] data, const int64_t[::1] at, const int32_t[::1] length, tuple keys not None, bytes unless,
+    int64_t[::1] found,
 ) -> None:
     """Put into `found`, for each JSON object, the first positive integer among the values of keys; 0 without one.
 
@@ -114,78 +243,38 @@ def first_integers(
     Args:
         data: the bytes with the objects.
         at, length: where each object starts, and how many bytes it has; 0 for none.
-        keys: at most 8, as bytes, the most important first.
+        keys: as bytes, the most important first.
+        unless: another key; an object where its value is a positive integer counts as without one. None for no key.
 
     Raises:
-        ValueError: an object outside of the bytes, columns of different lengths, or too many keys.
+        ValueError: an object outside of the bytes, columns of different lengths, or more than 8 keys.
     """
-    cdef const uint8_t *texts[_MOST_KEYS]
-    cdef Py_ssize_t sizes[_MOST_KEYS]
+    cdef _Keys wanted = _Keys(keys if unless is None else (*keys, unless))
     cdef Py_ssize_t row, number, count = len(keys)
-    if count > _MOST_KEYS or length.shape[0] != at.shape[0] or found.shape[0] != at.shape[0]:
-        raise ValueError("too many keys, or columns of different lengths")
-    for number in range(count):
-        texts[number] = <bytes>keys[number]
-        sizes[number] = len(<bytes>keys[number])
+    cdef int64_t value, first
+    _check(data, at, length, found)
     for row in range(at.shape[0]):
-        if length[row] <= 0:
-            found[row] = 0
-            continue
-        if at[row] < 0 or at[row] > data.shape[0] - length[row]:
-            raise ValueError("an object outside of the bytes")
-        found[row] = _first_integer(&data[at[row]], length[row], texts, sizes, count)
+        first = 0 if wanted.find(&data[at[row]] if length[row] > 0 else NULL, length[row]) else _LEFT
+        for number in range(wanted.count):
+            if first != _LEFT and wanted.value[number] != NULL:
+                value = _integer(wanted.value[number], wanted.value_size[number])
+                if value < 0 or (number == count and value):
+                    first = value if value < 0 else 0
+                elif not first:
+                    first = value
+        found[row] = first
 
 
-cdef int64_t _first_integer(
-    const uint8_t *p, Py_ssize_t size, const uint8_t **texts, Py_ssize_t *sizes, Py_ssize_t count
-) noexcept:
-    """Return the integer of one object as `first_integers` does."""
-    cdef int64_t values[_MOST_KEYS]
-    cdef Py_ssize_t i = 1, start, number, key
-    for number in range(count):
-        values[number] = 0
-    if p[0] != c"{":
-        return _LEFT
-    while i < size and p[i] != c"}":
-        if p[i] != c'"':
-            return _LEFT
-        start = i + 1
-        i = start
-        while i < size and p[i] != c'"' and p[i] != c"\\":
-            i += 1
-        if i + 2 >= size or p[i] != c'"' or p[i + 1] != c":":
-            return _LEFT
-        key = -1
-        for number in range(count):
-            if sizes[number] == i - start and memcmp(p + start, texts[number], i - start) == 0:
-                key = number
-        i += 2
-        start = i
-        if p[i] == c'"' or p[i] == c"{" or p[i] == c"[":
-            i = _value_end(p, i, size)
-            if key >= 0:
-                values[key] = 0
-        else:
-            while i < size and p[i] != c"," and p[i] != c"}":
-                i += 1
-            if key >= 0:
-                values[key] = _integer(p + start, i - start)
-                if values[key] < 0:
-                    return _LEFT
-        if i >= size or (p[i] != c"," and p[i] != c"}"):
-            return _LEFT
-        i += p[i] == c","
-    for number in range(count):
-        if values[number]:
-            return values[number]
-    return 0
+cdef inline bint _is_of_bare(uint8_t c) noexcept:
+    """Return whether a number or a word may have this character, besides digits."""
+    return c"a" <= c <= c"z" or c == c"-" or c == c"+" or c == c"." or c == c"E"
 
 
 cdef inline int64_t _integer(const uint8_t *p, Py_ssize_t size) noexcept:
-    """Return an integer of few digits; 0 for a word, -1 for another number."""
+    """Return an integer of few digits; 0 for what is no number, -1 for another number."""
     cdef int64_t value = 0
     cdef Py_ssize_t i
-    if size and (p[0] == c"t" or p[0] == c"f" or p[0] == c"n"):
+    if size and (p[0] > c"9" or p[0] == c'"'):  # a word, a string, an object or an array
         return 0
     if not 0 < size <= _MOST_DIGITS:
         return _LEFT

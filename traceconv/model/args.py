@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 import mmap
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -14,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 from msgspec.structs import astuple
 
+from traceconv import kernel
 from traceconv.io.spill import Parts, forget
 from traceconv.model.columns import I32, I64, chunks, occurring
 from traceconv.model.numbers import decode_json
@@ -31,6 +33,10 @@ _MANY_LOOKS = 256
 _READ_OF_FILE = 1 << 10
 #: The number and size of args that are joined at a time: each byte takes dozens of bytes then.
 _JOINED, _LONGEST_JOINED = 1 << 13, 1 << 9
+#: The bytes of args whose members are decoded at a time.
+_DECODED = 1 << 24
+#: The keys whose members the kernel finds at once.
+MOST_KEYS = 8
 
 
 class Args:
@@ -179,27 +185,71 @@ ABSENT: Any = msgspec.UNSET
 NO_DURATION = ("unfinished", "no_duration")
 
 
-def arg_values(
-    args: Args, at: I64, length: I32, keys: Sequence[str], *, repeated: bool = False
-) -> tuple[npt.NDArray[np.intp], list[tuple[Any, ...]]]:
+def arg_values(args: Args, at: I64, length: I32, keys: Sequence[str]) -> tuple[I64, list[tuple[Any, ...]]]:
     """Return for each event the number of its values, and the values of the keys by number.
+
+    Values that events share are decoded once.
 
     Args:
         at, length: where the args of each event start, and how many bytes they have; 0 for none.
         keys: the members to decode; the others are passed over.
-        repeated: whether events with equal values get one number, decoded once: lists that most events share take a
-            fifth of the time, values that all differ more than twice the time.
     """
-    places, first, numbers = np.unique(np.where(length > 0, at, -1), return_index=True, return_inverse=True)
-    numbers, where = numbers.reshape(-1), list(zip(places.tolist(), length[first].tolist(), strict=True))
-    if repeated and (decode := _decoder(keys, msgspec.Raw, msgspec.Raw())):
-        known: dict[bytes, int] = {}
-        written = (b"" if place < 0 else b",".join(astuple(decode(args.view(place, size)))) for place, size in where)
-        same = np.fromiter((known.setdefault(text, len(known)) for text in written), np.intp)
-        _, first = np.unique(same, return_index=True)
-        numbers, where = same[numbers], [where[number] for number in first.tolist()]
-    read, nothing = _reader(keys), (ABSENT,) * len(keys)
-    return numbers, [nothing if place < 0 else read(args.view(place, size)) for place, size in where]
+    numbers, values = np.empty(len(at), np.int64), list[tuple[Any, ...]]()
+    for rows in _portions(length):
+        numbers[rows], texts = _numbered(args, at[rows], length[rows], keys)
+        numbers[rows] += len(values)
+        values += _decoded(texts, keys)
+    return numbers, values
+
+
+def _portions(length: I32) -> Iterator[slice]:
+    """Yield ranges of rows whose args have at most _DECODED bytes together, unless one alone has more."""
+    ends = np.cumsum(length, dtype=np.int64)
+    start = 0
+    while start < len(ends):
+        before = int(ends[start - 1]) if start else 0
+        end = max(int(np.searchsorted(ends, before + _DECODED, "right")), start + 1)
+        yield slice(start, end)
+        start = end
+
+
+def _decoded(texts: bytearray, keys: Sequence[str]) -> Iterable[tuple[Any, ...]]:
+    """Return the values of the keys in each object of a JSON array."""
+    if structure := _structure(tuple(keys), of_text=False):
+        try:
+            return map(astuple, msgspec.json.decode(texts, type=list[structure]))  # type: ignore[valid-type]
+        except msgspec.ValidationError:  # a number that is too large
+            pass
+    return (_each_value(memoryview(text), keys) for text in msgspec.json.decode(texts, type=list[msgspec.Raw]))
+
+
+def _numbered(args: Args, at: I64, length: I32, keys: Sequence[str]) -> tuple[I64, bytearray]:
+    """Return for each event the number of its args with these members only, and these as an array of JSON objects."""
+    numbers, texts, count = np.full(len(at), -1, np.int64), bytearray(b"["), 0
+    structure = _structure(tuple(keys), of_text=True)
+    module = kernel.module("strings") if structure and len(keys) <= MOST_KEYS else None
+    if module is not None:
+        found, members = module.Texts(), tuple(key.encode() for key in keys)
+        for rows, starts, data in args.by_part(at, length):
+            of_part = np.empty(len(rows), np.int64)
+            found.number_members(data, starts, length[rows], members, of_part)
+            numbers[rows] = of_part
+        texts += found.joined()
+        count = len(found)
+    left, known = np.flatnonzero(numbers < 0), dict[bytes, int]()
+    places, first, which = np.unique(np.where(length > 0, at, -1)[left], return_index=True, return_inverse=True)
+    decode = msgspec.json.Decoder(structure).decode if structure else None
+    new = np.empty(len(places), np.int64)
+    for row, (place, size) in enumerate(zip(places.tolist(), length[left][first].tolist(), strict=True)):
+        view = args.view(place, size) if place >= 0 else memoryview(b"{}")
+        pairs = zip(keys, astuple(decode(view)), strict=True) if decode else ()
+        written = b",".join(b'"%b":%b' % (key.encode(), value) for key, value in pairs if bytes(value))
+        new[row] = known.setdefault(b"{%b}" % written if decode else bytes(view), count + len(known))
+    numbers[left] = new[which.reshape(-1)]
+    for text in known:
+        texts += text + b","
+    texts[-1 if len(texts) > 1 else len(texts) :] = b"]"
+    return numbers, texts
 
 
 def durations_recorded(slices: Slices, args: Args) -> npt.NDArray[np.bool_]:
@@ -236,30 +286,17 @@ def as_text(value: Any) -> str:
     return value if isinstance(value, str) else msgspec.json.encode(value).decode()
 
 
-def _reader(keys: Sequence[str]) -> Callable[[memoryview], tuple[Any, ...]]:
-    """Return a function that decodes the values of the keys from a JSON object."""
-    decode = _decoder(keys, Any, ABSENT)
-    if decode is None:
-        return lambda text: _each_value(text, keys)
-
-    def read(text: memoryview) -> tuple[Any, ...]:
-        try:
-            return astuple(decode(text))
-        except msgspec.ValidationError:  # a number that is too large
-            return _each_value(text, keys)
-
-    return read
-
-
-def _decoder(keys: Sequence[str], kind: Any, absent: Any) -> Callable[[memoryview], Any] | None:
-    """Return a function that decodes the keys of a JSON object as members of a structure; None for odd keys."""
+@lru_cache(maxsize=64)
+def _structure(keys: tuple[str, ...], *, of_text: bool) -> type[msgspec.Struct] | None:
+    """Return a structure with the keys of a JSON object as members, decoded or as text; None for odd keys."""
     names = [f"key_{number}" for number in range(len(keys))]
-    fields = [(name, kind, absent) for name in names]
+    member = (msgspec.Raw, msgspec.Raw()) if of_text else (Any, ABSENT)
     try:
-        chosen = msgspec.defstruct("Chosen", fields, rename=dict(zip(names, keys, strict=True)))
+        return msgspec.defstruct(
+            "Chosen", [(name, *member) for name in names], rename=dict(zip(names, keys, strict=True))
+        )
     except ValueError:  # no field may have quotes, backslashes, control characters or what is not text in its name
         return None
-    return msgspec.json.Decoder(chosen).decode
 
 
 def _each_value(text: memoryview, keys: Sequence[str]) -> tuple[Any, ...]:

@@ -10,11 +10,12 @@ from __future__ import annotations
 import enum
 import heapq
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, replace
 from itertools import combinations, count, groupby
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
+from msgspec.structs import replace
 
 I64 = npt.NDArray[np.int64]
 
@@ -48,8 +49,7 @@ class Provenance(enum.StrEnum):
     ESTIMATED = "the events of both"
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(Struct, frozen=True):
     """One step from a clock to another one: the source of the relation, for people, and its kind."""
 
     text: str
@@ -102,8 +102,7 @@ class LocalForm(enum.Enum):
     TIME_OF_DAY = "time of day"
 
 
-@dataclass(frozen=True, slots=True)
-class ClockDomain:
+class ClockDomain(Struct, frozen=True):
     """A clock: what times count.
 
     Attributes:
@@ -249,8 +248,7 @@ def as_one(domain: ClockDomain) -> ClockDomain:
     return domain if domain.owner else replace(domain, resolution_ns=1, exact_durations=False)
 
 
-@dataclass(frozen=True, slots=True)
-class LocalTime:
+class LocalTime(Struct, frozen=True):
     """The zone that a local time without one was interpreted in: its offset from UTC, positive to the east.
 
     Attributes:
@@ -263,8 +261,7 @@ class LocalTime:
     question: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class ClockSnapshot:
+class ClockSnapshot(Struct, frozen=True):
     """Two clocks read at one instant.
 
     Attributes:
@@ -300,8 +297,7 @@ class ClockSnapshot:
         return replace(self, clock=clock, other=other)
 
 
-@dataclass(frozen=True, slots=True)
-class Bend:
+class Bend(Struct, frozen=True):
     """A point from which a map follows another line: t' = t + offset_ns + drift * (t - at_ns) for t >= at_ns."""
 
     at_ns: int
@@ -309,8 +305,7 @@ class Bend:
     drift: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class ClockMap:
+class ClockMap(Struct, frozen=True):
     """Converts times of one domain to another: t' = t + offset_ns + drift * (t - at_ns), up to the first bend.
 
     A map is monotonic: where the line of a bend starts below the end of the line before it, times before the bend are
@@ -336,7 +331,7 @@ class ClockMap:
     drift: int = 0
     at_ns: int = 0
     bends: tuple[Bend, ...] = ()
-    rests_on: frozenset[frozenset[tuple[int, int]]] = field(default=frozenset(), compare=False)
+    rests_on: frozenset[frozenset[tuple[int, int]]] = frozenset()
     two_hosts: bool = False
     in_step_ns: int | None = None
 

@@ -294,6 +294,15 @@ class Strings(Sequence[str]):
         number = self._numbers.get(text)
         return self._further(text) if number is None else number
 
+    def numbers(self, texts: Sequence[str]) -> list[int]:
+        """Return the numbers of strings, as `number` does."""
+        if self._rest is None:
+            return [*map(self.number, texts)]
+        found = [*map(self._numbers.get, texts)]
+        further = [utf8(text) for text, number in zip(texts, found, strict=True) if number is None]
+        rest = iter(self._rest.numbers(further))
+        return [len(self._objects) + next(rest) if number is None else number for number in found]
+
     def _further(self, text: str) -> int:
         if self._rest is None and len(self._objects) >= _MOST_OBJECTS:
             module = kernel.module("strings")
@@ -324,11 +333,12 @@ class Strings(Sequence[str]):
     def __getitem__(self, number: int | slice) -> str | list[str]:
         if isinstance(number, slice):
             return [self[at] for at in range(*number.indices(len(self)))]
-        at = operator.index(number)
+        at, objects = operator.index(number), self._objects
+        if 0 <= at < len(objects):
+            return objects[at]
         at += len(self) if at < 0 else 0
         if not 0 <= at < len(self):
             raise IndexError(f"no string has the number {number}")
-        objects = self._objects
         return objects[at] if at < len(objects) else self._rest.text(at - len(objects))
 
     def __iter__(self) -> Iterator[str]:

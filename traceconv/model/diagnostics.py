@@ -12,10 +12,11 @@ import math
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 import msgspec
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from traceconv.io.shown import Counted, quantity
 
@@ -259,8 +260,7 @@ class Diagnostics:
         return sum(entry.count for entry in self if entry.code.kind is ProblemKind.LOST)
 
 
-@dataclass(slots=True)
-class Balance:
+class Balance(Struct):
     """The account of an input: what became of each event (or line, or row).
 
     Attributes:

@@ -34,7 +34,6 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from itertools import chain
 from operator import index
 from typing import TYPE_CHECKING, Any
@@ -43,6 +42,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
+from msgspec.structs import replace
 
 from traceconv.model.args import AnyArgs, Args, as_bytes, join_args
 from traceconv.model.clocks import SINCE_BOOT, UNIX_TIMES, ClockDomain, ClockSnapshot, Zero, looks_like_unix_time
@@ -504,7 +504,7 @@ class _Found:
         read = [(snap.clock, snap.ts) for snap in snapshots] + [(snap.other, snap.other_ts) for snap in snapshots]
         late = {clock for clock, ts in read if ts >= FAR_NS}
         bulks = self._bulks(np.bincount(wanted, minlength=len(clocks)) > 0)
-        for number in np.unique(wanted).tolist():
+        for number in occurring(wanted):
             clock, marks = clocks[number], self._info.marks
             since_boot = clock.zero in SINCE_BOOT and clock in late
             shown = AtZero(bulks[number], marks, clock.zero, since_boot)

@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 import numpy as np
 import numpy.typing as npt
+from msgspec import structs
 
 from traceconv.model.columns import Strings
 from traceconv.model.diagnostics import Diagnostic
@@ -205,7 +206,7 @@ def _by_file(trace: Trace) -> Trace:
         parent = number_of[frame.parent + 1]
         name = frame.name if frame.named else name_of_unknown(frame.category)
         shown = Frame(name, frame.category, parent, frame.named)
-        if not frame.named and parent >= 0 and shown == replace(frames[parent], parent=parent):
+        if not frame.named and parent >= 0 and shown == structs.replace(frames[parent], parent=parent):
             number_of.append(parent)
             continue
         if shown not in known:

@@ -233,6 +233,7 @@ class Tables:
         self.kept_columns: Sequence[Column] = ()
         self._strings = Strings([""])
         self.string = self._strings.number
+        self.numbers = self._strings.numbers
         self._args = bytearray()  # of events that came one at a time, since the last part
         self._memory = memory
         self._args_parts = memory.parts()

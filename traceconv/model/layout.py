@@ -25,6 +25,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import structs
 
 from traceconv import kernel
 from traceconv.model.columns import (
@@ -189,7 +190,9 @@ def _asides_apart(trace: Trace) -> Trace:
     tracks, goes_to = Tracks(trace.tracks), np.arange(len(trace.tracks), dtype=np.int32)
     for number in mixed.tolist():
         goes_to[number] = len(tracks)
-        tracks.append(replace(tracks[number], name=f"ranges on {tracks[number].name}", shown="", name_in_rank=""))
+        tracks.append(
+            structs.replace(tracks[number], name=f"ranges on {tracks[number].name}", shown="", name_in_rank="")
+        )
     track = trace.slices.track.copy()
     track[rows] = goes_to[track[rows]]
     places = np.concatenate((np.arange(len(trace.tracks)), mixed - 0.5))
@@ -277,19 +280,16 @@ def _assign(new_ts: I64, new_ends: I64, resolution: int) -> tuple[I32, U8]:
     Lane 0 is the track itself. Marks tell whether a slice was trimmed, or moved since it crosses another or for its
     depth. There may be millions of slices.
     """
-    count = len(new_ts)
+    count, nesting = len(new_ts), kernel.module("nesting")
     lanes, all_marks = np.zeros(count, np.int32), np.zeros(count, np.uint8)
+    if nesting is not None:
+        nesting.assign(new_ts, new_ends, resolution, MAX_DEPTH, (_CUT, _CROSSES, _DEEP), lanes, all_marks)
+        return lanes, all_marks
     earliest, starts, ends = new_ts.copy().data, new_ts.data, new_ends.data
     lane, marks = lanes.data, all_marks.data
     delayed: list[tuple[int, int, int]] = []  # a heap: they come at their new starts
-    open_slices = _OpenSlices()
-    nesting = kernel.module("nesting")
-    upcoming = 0
+    open_slices, upcoming = _OpenSlices(), 0
     while upcoming < count or delayed:
-        if nesting is not None and not delayed:
-            upcoming = open_slices.nest(nesting, new_ts, new_ends, upcoming)
-            if upcoming == count:
-                break
         if delayed and (upcoming == count or delayed[0] <= (starts[upcoming], -ends[upcoming], upcoming)):
             index = heapq.heappop(delayed)[2]
         else:
@@ -318,35 +318,27 @@ class _OpenSlices:
     """
 
     def __init__(self) -> None:
-        self._first = np.empty(MAX_DEPTH, np.int64)  # the ends of the open slices of the first lane, outermost first
-        self._first_ends = self._first.data
-        self._depth = 0  # their number
+        self._first = list[int]()  # the ends of the open slices of the first lane, outermost first
         self._ends: list[list[int]] = [[]]
         self._latest = [_FREE, _FREE]
         self._closing: list[tuple[int, int]] = []  # a heap of (end, lane) of the open slices in the tree
 
-    def nest(self, nesting: Any, starts: I64, ends: I64, row: int) -> int:
-        """Open and close slices from a row on while they fit on the first lane; return the first row that does not."""
-        row, self._depth = nesting.nest(starts, ends, row, self._first, self._depth)
-        return row
-
     def around(self, ts: int) -> int:
         """Close the slices that end by `ts` (ns); return the end of the innermost slice on the first lane."""
-        first, closing = self._first_ends, self._closing
-        while self._depth and first[self._depth - 1] <= ts:
-            self._depth -= 1
+        first, closing = self._first, self._closing
+        while first and first[-1] <= ts:
+            first.pop()
         while closing and closing[0][0] <= ts:
             lane = heapq.heappop(closing)[1]
             self._ends[lane].pop()
             self._update(lane)
-        return first[self._depth - 1] if self._depth else _FREE
+        return first[-1] if first else _FREE
 
     def place(self, end: int) -> int:
         """Open a slice on the first lane on which it nests or is disjoint; return the lane."""
-        depth = self._depth
-        if not depth or (end <= self._first_ends[depth - 1] and depth < MAX_DEPTH):
-            self._first_ends[depth] = end
-            self._depth = depth + 1
+        first = self._first
+        if not first or (end <= first[-1] and len(first) < MAX_DEPTH):
+            first.append(end)
             return 0
         if self._latest[1] < end:
             self._grow()
@@ -387,7 +379,7 @@ def _add_lanes(tracks: Tracks, number: TrackId, count: int) -> list[int]:
     """Add lanes to a track, as children of a thread or process, else as siblings; return their numbers."""
     track = tracks[number]
     is_os = track.kind in (TrackKind.PROCESS, TrackKind.THREAD)
-    lane = replace(
+    lane = structs.replace(
         track,
         kind=TrackKind.TRACK,
         parent=number if is_os else track.parent,

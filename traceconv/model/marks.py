@@ -16,7 +16,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from traceconv import kernel
-from traceconv.model.args import Args, arg_values
+from traceconv.model.args import MOST_KEYS, Args, arg_values
 from traceconv.model.columns import I32, I64, chunks
 
 #: Joins the name of a group to that of the only track in it in an output of traceconv, which draws no such group.
@@ -400,15 +400,22 @@ XLA_DEVICES: Final = DeviceMarks(
     ids=("correlation_id",),
     steps=r"(?:.* / )?/device:[^/]* / Steps",
 )
-#: CUDA, HIP and XPU, by the names of their APIs and the categories of Kineto, CUPTI and rocprof. Kineto has those of
+#: The devices of Kineto's categories of calls (libkineto/include/ActivityType.h), and mlu of Cambricon's Kineto.
+_ACCELERATORS: Final = ("cuda", "xpu", "mtia", "glow", "privateuse1", "mlu")
+_COPIES: Final = ("gpu_memcpy", "gpu_memset", "mlu_memcpy", "mlu_memset", "memcpy", "memset", "Memcpy", "Memset")
+#: Accelerators, by the names of their APIs and the categories of Kineto, CUPTI and rocprof. Kineto has those of
 #: CUDA for HIP, and so have databases that are converted to Chrome JSON by others. Capitals: Kineto before torch 1.9,
 #: and kernels of ONNX Runtime. Undivided: work and waits of MTIA; ranges of CUPTI, each an equal part of the
 #: session (libkineto/src/CuptiRangeProfiler.cpp); events of CUDA, which Kineto gives 1 ns to make them visible.
 GPU_LAUNCHES: Final = LaunchMarks(
-    calls=("cuda_runtime", "cuda_driver", "xpu_runtime", "xpu_driver", "HIP_RUNTIME_API", "hip_api"),
-    work=("kernel", "gpu_memcpy", "gpu_memset", "memcpy", "memset", "Kernel", "Memcpy", "Memset"),
+    calls=(
+        *(f"{device}_{api}" for device in _ACCELERATORS for api in ("runtime", "driver")),
+        "HIP_RUNTIME_API",
+        "hip_api",
+    ),
+    work=("kernel", *_COPIES, "Kernel"),
     ids=("correlation", "correlation_id"),
-    copies_work=("gpu_memcpy", "gpu_memset", "memcpy", "memset", "Memcpy", "Memset"),
+    copies_work=_COPIES,
     communication=COMMUNICATION,
     failed="return_value",
     waits=r"(?:cuda|hip)DeviceSynchronize|cuCtxSynchronize|hipCtxSynchronize",
@@ -525,17 +532,14 @@ def _read_fast(args: Args, at: I64, length: I32, marks: LaunchMarks, ids: I64) -
     The arguments are those of `ids_of`.
     """
     module = kernel.module("strings")
-    if module is None:
+    if module is None or len(marks.ids) + bool(marks.failed) > MOST_KEYS:
         return np.arange(len(at))
-    left = [np.empty(0, np.intp)]
+    left, keys = [np.empty(0, np.intp)], tuple(key.encode() for key in marks.ids)
     for rows, starts, data in args.by_part(at, length):
-        found, failed = np.zeros((2, len(rows)), np.int64)
-        sizes = length[rows]
-        module.first_integers(data, starts, sizes, tuple(key.encode() for key in marks.ids), found)
-        if marks.failed:
-            module.first_integers(data, starts, sizes, (marks.failed.encode(),), failed)
-        ids[rows] = np.where(failed == 0, found, 0)
-        left.append(rows[(found < 0) | (failed < 0)])
+        found = np.empty(len(rows), np.int64)
+        module.first_integers(data, starts, length[rows], keys, marks.failed.encode() or None, found)
+        ids[rows] = found
+        left.append(rows[found < 0])
     return np.concatenate(left)
 
 

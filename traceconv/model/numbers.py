@@ -277,8 +277,11 @@ def format_uncertainty(ns: int) -> str:
 
 
 def format_short(ns: float) -> str:
-    """Return a time (ns) for people, in three digits: "71.5 ms"."""
-    size, unit = next(((size, unit) for unit, size in _UNITS_DOWN if abs(ns) >= size), (1, "ns"))
+    """Return a time (ns) for people, in three digits: "71.5 ms"; from an hour on like `format_long`."""
+    if abs(ns) >= HOUR_NS:
+        return format_long(int(ns))
+    # 999.5 of a unit are 1 of the next one in three digits.
+    size, unit = next(((size, unit) for unit, size in _UNITS_DOWN if 2000 * abs(ns) >= 1999 * size), (1, "ns"))
     value = ns / size
     digits = 2 if abs(value) < 10 else 1 if abs(value) < 100 else 0
     text = f"{value:.{digits}f}"

@@ -6,11 +6,11 @@ import enum
 import math
 from collections import Counter
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from msgspec import Struct
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from traceconv.model.clocks import Verdict
 from traceconv.model.columns import occurring
@@ -25,8 +25,7 @@ if TYPE_CHECKING:
 # -- placings ---------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Placing:
+class Placing(Struct, frozen=True, eq=False):
     """How one file was put on the time of a trace; inputs of one output share that of the output.
 
     Attributes:
@@ -162,8 +161,7 @@ class Layer(enum.IntEnum):
     DEVICE = 3
 
 
-@dataclass(slots=True)
-class SourceInfo:
+class SourceInfo(Struct):
     """One input of a trace, with its balance and diagnostics.
 
     Attributes:
@@ -203,7 +201,7 @@ class SourceInfo:
     unit: str = "event"
     balance: Balance = field(default_factory=Balance)
     diagnostics: Diagnostics = field(default_factory=Diagnostics)
-    notes: list[str] = field(default_factory=list)
+    notes: list[str] = []
     belongs_to: tuple[str, ...] = ()
     join_category: str = ""
     runs_in: tuple[str, ...] = ()

@@ -10,11 +10,12 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from traceconv.model.args import ABSENT, arg_values
 from traceconv.model.columns import chunks
@@ -37,8 +38,7 @@ ONE_SIDED = (*FROM_ROOT, *TO_ROOT, *MESSAGES)
 _MOST_RANKS = 10_000_000
 
 
-@dataclass(frozen=True, slots=True)
-class CollectiveArgs:
+class CollectiveArgs(Struct, frozen=True):
     """The keys of the args that describe a collective; "" for a key that the format lacks.
 
     Attributes:
@@ -68,8 +68,7 @@ class CollectiveArgs:
     root: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Collectives:
+class Collectives(Struct, frozen=True):
     """The slices of a trace that are collectives, and the keys of their args.
 
     Attributes:
@@ -85,9 +84,9 @@ class Collectives:
 
     kinds: Mapping[tuple[int, int], str]
     args: CollectiveArgs = CollectiveArgs()
-    kind_of_text: Mapping[str, str] = field(default_factory=dict)
-    kind_of_equal_parts: Mapping[str, str] = field(default_factory=dict)
-    groups: Mapping[str, Group] = field(default_factory=dict)
+    kind_of_text: Mapping[str, str] = {}
+    kind_of_equal_parts: Mapping[str, str] = {}
+    groups: Mapping[str, Group] = {}
     only_group: Group | None = None
     world: Group | None = None
     calls: Sequence[tuple[int, int]] = ()
@@ -117,8 +116,7 @@ _MOST = 2**62
 _UNKNOWN = "an unknown operation"
 
 
-@dataclass(frozen=True, slots=True)
-class GroupStated:
+class GroupStated(Struct, frozen=True):
     """A group as a process states it: its ranks or None, its purpose, its name in this process."""
 
     ranks: Group | None
@@ -138,8 +136,7 @@ class Side(IntEnum):
     END = 2
 
 
-@dataclass(frozen=True, slots=True)
-class StatedCollective:
+class StatedCollective(Struct, frozen=True):
     """A collective, as the name and args of a slice state it.
 
     Attributes:
@@ -160,8 +157,7 @@ class StatedCollective:
     ends: Group = ()
 
 
-@dataclass(frozen=True, slots=True)
-class StatedCollectives:
+class StatedCollectives(Struct, frozen=True):
     """The collectives of an input with a known operation, in order of their slices.
 
     Attributes:

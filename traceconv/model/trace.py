@@ -15,10 +15,12 @@ from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from importlib import import_module
 from itertools import islice
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NewType, Self, TypeVar
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from traceconv.errors import TraceconvError, UsageError
 from traceconv.io.shown import Counted, quantity
@@ -60,7 +62,7 @@ def needed(module: str, extra: str) -> Any:
     """Return a module of an optional package. UsageError: it is not installed; the hint tells how."""
     try:
         return import_module(module)
-    except ImportError:
+    except ModuleNotFoundError:
         name = module.partition(".")[0]
         raise UsageError(f"{name} is not installed", hint=f"pip install 'traceconv[{extra}]'") from None
 
@@ -140,7 +142,8 @@ class Events(Tabular):
 
     def bound_to(self, trace: Trace | None) -> Self:
         """Return a copy that refers to the trace; the columns are shared."""
-        table = type(self)(*(getattr(self, name) for name in type(self).__slots__))
+        kind = type(self)
+        table = kind(*attrgetter(*kind.__slots__)(self))
         object.__setattr__(table, "_trace", trace)
         return table
 
@@ -249,8 +252,7 @@ class Logs(Events):
     origin: I64
 
 
-@dataclass(frozen=True, slots=True)
-class Frame:
+class Frame(Struct, frozen=True):
     """A frame of a call stack in a tree.
 
     Attributes:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import enum
 import struct
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
 from typing import Any, Literal, NewType, TypeVar, overload
 
 import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
+from msgspec.structs import replace
 
 from traceconv.model.columns import I32, I64
 from traceconv.model.numbers import EVER
@@ -52,8 +52,7 @@ class StatedTrack(Struct, frozen=True):
 NOT_STATED = StatedTrack()
 
 
-@dataclass(slots=True)
-class Track:
+class Track(Struct):
     """A row of the timeline, or a group of rows.
 
     Attributes:

@@ -15,12 +15,12 @@ one pid, as ranks in containers have, are processes, since a group shows nothing
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import count, islice
 from typing import Any, overload
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from traceconv.model.columns import I32, I64, occurring
 from traceconv.model.trace import Trace
@@ -30,8 +30,7 @@ _FIRST_INVENTED = 10_000_000
 _MAX_RANK = 2**62
 
 
-@dataclass(slots=True)
-class Identity:
+class Identity(Struct):
     """The process, numbers and name of a track for viewers.
 
     Attributes:

@@ -3,7 +3,7 @@
 
 One pass reads whole events and checks that they are JSON as strictly as a parser. What nearly all events of big files
 look like becomes a row of numbers; any other event is left to the caller, who gets its place in the bytes. A plain
-event has the phase X, B, E, i, I, R, s, t or f, no field but ph, name, cat, pid, tid, ts, dur, args, id, s and bp,
+event has the phase X, B, E, i, I, R, C, s, t, f, b, e, n, S or F, no field but ph, name, cat, pid, tid, ts, dur, args, id, s and bp,
 none of them twice, texts without control characters, numbers without exponents.
 
 `data` must be UTF-8, and followed by a zero byte, as the content of every `bytes` object is in memory: no rule of JSON
@@ -15,15 +15,11 @@ include "traceconv/families/common/_json.pxi"
 
 #: The rows of the fields that `Scanner.scan` fills, each with a number for every event: phase (0: left to the caller),
 #: where the event begins and ends, ts and dur in ns, numbers of stand, name and category, where id and args are and
-#: their lengths, flags.
-FIELDS = ("phase", "start", "end", "ts", "dur", "stand", "name", "category", "id_at", "id_len", "args_at", "args_len")
-FIELDS += ("flags",)
-#: Flags: the first plain event with this name, category or stand; `bp` is "e".
-FRESH, ENCLOSING = 1, 2
+#: their lengths, whether `bp` is "e".
+FIELDS = ("phase", "start", "end", "ts", "dur", "stand", "name", "category", "id_at", "id_len", "args_at", "args_len",
+          "is_enclosing")
 
 cdef enum:
-    _FRESH = 1
-    _ENCLOSING = 2
     _MAX_DEPTH = 60
     _MAX_DIGITS = 19  # of ns: so many fit without a sign, and are compared with the limit
 
@@ -31,7 +27,7 @@ cdef uint64_t _MOST_NS = 4611686018427387000  # LIMIT_NS
 
 cdef enum:
     _PHASE_ROW, _START_ROW, _END_ROW, _TS_ROW, _DUR_ROW, _STAND_ROW, _NAME_ROW, _CATEGORY_ROW
-    _ID_AT_ROW, _ID_LEN_ROW, _ARGS_AT_ROW, _ARGS_LEN_ROW, _FLAGS_ROW
+    _ID_AT_ROW, _ID_LEN_ROW, _ARGS_AT_ROW, _ARGS_LEN_ROW, _IS_ENCLOSING_ROW
 
 #: The fields that a plain event may have; first those whose values are kept as they stand in the file.
 cdef enum:
@@ -43,7 +39,33 @@ cdef enum:
 
 
 cdef struct _Stand:
-    int32_t pid, tid, category, flow
+    int32_t pid, tid, category, kind
+
+
+#: The rows of what `Scanner.values` finds, each with a number for every value: its event, series, the number itself (an
+#: integer, or the bits of a double), whether it is an integer, where its key is in the args and its length.
+VALUES = ("event", "series", "value", "is_integer", "key_at", "key_len")
+
+cdef enum:
+    _EVENT_ROW, _SERIES_ROW, _VALUE_ROW, _IS_INTEGER_ROW, _KEY_AT_ROW, _KEY_LEN_ROW
+    _MOST_OF_EVENT = 64
+    _EXACT_DIGITS = 15  # of so many digits any number is a double, and so is its product with 10**22
+    _EXACT_POWER = 22
+
+cdef double[_EXACT_POWER + 1] _TENS
+cdef int _power
+_TENS[0] = 1.0
+for _power in range(_EXACT_POWER):
+    _TENS[_power + 1] = _TENS[_power] * 10.0
+
+
+cdef struct _Series:
+    int64_t stand, name, key
+
+
+cdef union _Bits:
+    double number
+    int64_t bits
 
 
 @cython.final
@@ -61,10 +83,11 @@ cdef class Scanner:
         texts: names, categories, pids and tids as they stand in the file, with their escapes, strings without their
             quotes for the first two and with them for the others.
         stands: where events stand, see `stand`.
+        series: of counters: stand, name and key of a value together.
         stopped: whether the last call ended because of something that is not JSON, or is cut off, or nested deeply.
     """
 
-    cdef readonly _Table texts, stands
+    cdef readonly _Table texts, stands, series
     cdef readonly bint stopped
     cdef readonly Py_ssize_t args_size
     cdef int64_t[:, ::1] _fields
@@ -76,7 +99,8 @@ cdef class Scanner:
     # The event that is being read: the fields that were there, as bits, and where those are that are kept.
     cdef int _seen
     cdef bint _is_odd
-    cdef int _phase, _flags
+    cdef int _phase
+    cdef bint _is_enclosing
     cdef int64_t _ts, _dur
     cdef int64_t _ns  # the last number that was read
     cdef Py_ssize_t[_KEPT] _at, _len
@@ -84,18 +108,21 @@ cdef class Scanner:
     def __init__(self, int64_t[:, ::1] fields, int exponent) -> None:
         if not 0 <= exponent <= 9:
             raise ValueError("the exponent is not from 0 to 9")
-        self.texts, self.stands = _Table(), _Table()
+        self.texts, self.stands, self.series = _Table(), _Table(), _Table()
         self._fields, self._exponent = fields, exponent
         if self._fields.shape[0] != len(FIELDS):
             raise ValueError("each field needs one row")
 
     def stand(self, int number) -> tuple[int, int, int, int]:
-        """Return the numbers of the texts pid, tid and category of a point, and `f` or `s` for flows, else 0."""
+        """Return the numbers of the texts pid, tid and category of a point, and its kind.
+
+        It is `f` or `s` for flows, `C` for counters, `b` for async events, whose id takes the place of the tid.
+        """
         if not 0 <= number < self.stands.count:
             raise IndexError("no such stand")
         cdef _Stand stand
         memcpy(&stand, self.stands.text(number + 1), sizeof(_Stand))
-        return stand.pid, stand.tid, stand.category, stand.flow
+        return stand.pid, stand.tid, stand.category, stand.kind
 
     def text(self, int number) -> bytes:
         """Return a name, category, pid or tid by its number."""
@@ -141,6 +168,135 @@ cdef class Scanner:
         self.args_size = self._size
         return count, i
 
+    def values(
+        self,
+        const uint8_t[::1] args,
+        const int64_t[::1] at,
+        const int64_t[::1] length,
+        const int64_t[::1] stand,
+        const int64_t[::1] name,
+        int64_t[:, ::1] found,
+        uint8_t[::1] is_left,
+    ) -> int:
+        """Read the values of plain counters, and number their series from 0.
+
+        An event is left to the caller if not all its values are numbers that are read here exactly, without escapes in
+        keys, and of different series.
+
+        Args:
+            args: the args of all events, without white space.
+            at, length: where those of each counter are.
+            stand, name: numbers of each counter, as `scan` gives them.
+            found: takes VALUES, a column for each value; a fifth of the bytes of args is enough.
+            is_left: takes 1 for each counter that is left.
+
+        Returns:
+            How many values were found.
+
+        Raises:
+            ValueError: columns of different lengths, args outside of the bytes, or no space for the values.
+        """
+        cdef Py_ssize_t row, count = 0, number
+        if found.shape[0] != len(VALUES) or not (
+            at.shape[0] == length.shape[0] == stand.shape[0] == name.shape[0] == is_left.shape[0]
+        ):
+            raise ValueError("columns of different lengths")
+        for row in range(at.shape[0]):
+            if at[row] < 0 or length[row] < 2 or at[row] > args.shape[0] - length[row]:
+                raise ValueError("args outside of the bytes")
+            number = self._values_of(&args[0], at[row], at[row] + length[row], row, stand[row], name[row], found, count)
+            is_left[row] = number == 0
+            count += number
+        return count
+
+    cdef Py_ssize_t _values_of(
+        self,
+        const uint8_t *p,
+        Py_ssize_t i,
+        Py_ssize_t end,
+        Py_ssize_t row,
+        int64_t stand,
+        int64_t name,
+        int64_t[:, ::1] found,
+        Py_ssize_t count,
+    ) except -1:
+        """Read the values of a counter behind `count` others; return how many they are, 0 if it is left."""
+        cdef Py_ssize_t key, size, number = 0, other
+        cdef _Series series
+        cdef _Bits bits
+        cdef bint is_integer
+        while p[i] != c"}":
+            key = i + 2  # behind a bracket or a comma, and a quote
+            if key >= end or p[i + 1] != c'"' or number == _MOST_OF_EVENT:
+                return 0
+            i = _run_end(p, key)
+            if p[i] != c'"':
+                return 0
+            size = i - key
+            i = self._number(p, i + 2, &bits, &is_integer)
+            if i < 0 or (p[i] != c"," and p[i] != c"}"):
+                return 0
+            series.stand, series.name, series.key = stand, name, self.texts.number(p + key, size)
+            if count + number >= found.shape[1]:
+                raise ValueError("no space for the values")
+            found[_SERIES_ROW, count + number] = self.series.number(<const uint8_t *>&series, sizeof(_Series)) - 1
+            for other in range(number):
+                if found[_SERIES_ROW, count + other] == found[_SERIES_ROW, count + number]:
+                    return 0
+            found[_EVENT_ROW, count + number] = row
+            found[_VALUE_ROW, count + number] = bits.bits
+            found[_IS_INTEGER_ROW, count + number] = is_integer
+            found[_KEY_AT_ROW, count + number] = key
+            found[_KEY_LEN_ROW, count + number] = size
+            number += 1
+        return number
+
+    cdef inline Py_ssize_t _number(self, const uint8_t *p, Py_ssize_t i, _Bits *bits, bint *is_integer) noexcept:
+        """Read a number exactly; return the position behind it, -1 if there is none, or none of few digits."""
+        cdef bint is_negative = p[i] == c"-"
+        cdef Py_ssize_t first
+        cdef int64_t value = 0
+        cdef int digits = 0, power = 0, exponent = 0
+        if is_negative:
+            i += 1
+        if not _is_digit(p[i]):
+            return _NONE
+        first = i
+        while _is_digit(p[i]):
+            if i - first >= _EXACT_DIGITS:
+                return _NONE
+            value = 10 * value + (p[i] - c"0")
+            i += 1
+        digits = <int>(i - first)
+        is_integer[0] = p[i] != c"." and not _is_exponent(p[i])
+        if is_integer[0]:
+            bits.bits = -value if is_negative else value
+            return i
+        if p[i] == c".":
+            i += 1
+            while _is_digit(p[i]):
+                if digits >= _EXACT_DIGITS:
+                    return _NONE
+                value = 10 * value + (p[i] - c"0")
+                digits += 1
+                power -= 1
+                i += 1
+        if _is_exponent(p[i]):
+            i += 1
+            first = p[i] == c"-"
+            if p[i] == c"-" or p[i] == c"+":
+                i += 1
+            while _is_digit(p[i]):
+                exponent = min(10 * exponent + (p[i] - c"0"), 1000)
+                i += 1
+            power += -exponent if first else exponent
+        if not -_EXACT_POWER <= power <= _EXACT_POWER:
+            return _NONE
+        bits.number = <double>value / _TENS[-power] if power < 0 else <double>value * _TENS[power]
+        if is_negative:
+            bits.number = -bits.number
+        return i
+
     # -- one event ---------------------------------------------------------------------------------------------
 
     cdef Py_ssize_t _event(self, const uint8_t *p, Py_ssize_t begin, Py_ssize_t row) except -2:
@@ -164,7 +320,8 @@ cdef class Scanner:
         """Start an event of which nothing is known yet."""
         cdef int field
         self._is_odd = False
-        self._seen = self._phase = self._flags = 0
+        self._seen = self._phase = 0
+        self._is_enclosing = False
         self._ts = self._dur = 0
         for field in range(_KEPT):
             self._at[field] = begin
@@ -180,34 +337,28 @@ cdef class Scanner:
         self._fields[_ARGS_LEN_ROW, row] = self._size - args_at
 
     cdef int _number_texts(self, const uint8_t *p, Py_ssize_t row) except -1:
-        """Number the texts of a plain event, from 0; a new text makes the event fresh."""
+        """Number the texts of a plain event, from 0."""
         cdef int name = self._number_of(p, _NAME)
         cdef int category = self._number_of(p, _CATEGORY)
-        cdef int stands = self.stands.count
         cdef _Stand here
-        here.pid, here.tid = self._number_of(p, _PID) - 1, self._number_of(p, _TID) - 1
+        cdef bint is_async = _is_async(self._phase)
+        here.pid, here.tid = self._number_of(p, _PID) - 1, self._number_of(p, _ID if is_async else _TID) - 1
         here.category = category - 1
-        here.flow = 0 if not _is_flow(self._phase) else c"f" if self._phase == c"f" else c"s"
+        here.kind = 0
+        if self._phase == c"C" or self._phase == c"f":
+            here.kind = self._phase
+        elif _is_flow(self._phase):
+            here.kind = c"s"
+        elif is_async:
+            here.kind = c"b"
         self._fields[_NAME_ROW, row] = name - 1
         self._fields[_CATEGORY_ROW, row] = category - 1
         self._fields[_STAND_ROW, row] = self.stands.number(<const uint8_t *>&here, sizeof(_Stand)) - 1
-        if self.stands.count > stands:
-            self._flags |= _FRESH
-        if not _is_flow(self._phase):
-            self._declare(name)
-            if self._phase != c"E":  # the category of an end says nothing
-                self._declare(category)
-        self._fields[_FLAGS_ROW, row] = self._flags
+        self._fields[_IS_ENCLOSING_ROW, row] = self._is_enclosing
         return 0
 
     cdef inline int _number_of(self, const uint8_t *p, int field) except -1:
         return self.texts.number(p + self._at[field], self._len[field])
-
-    cdef inline void _declare(self, int text) noexcept:
-        """Mark the event as fresh if it is the first one with this text."""
-        if not self.texts.entries[text].value:
-            self.texts.entries[text].value = 1
-            self._flags |= _FRESH
 
     # -- members of events -------------------------------------------------------------------------------------
     #
@@ -283,7 +434,7 @@ cdef class Scanner:
             self._phase = letter
             return True
         if field == _BINDING and letter == c"e":
-            self._flags |= _ENCLOSING
+            self._is_enclosing = True
             return True
         return field == _SCOPE and letter == c"t"
 
@@ -461,15 +612,24 @@ cdef inline bint _is_flow(int phase) noexcept:
     return phase == c"s" or phase == c"t" or phase == c"f"
 
 
+cdef inline bint _is_async(int phase) noexcept:
+    """Return whether an event belongs to an id, not to a thread."""
+    return phase == c"b" or phase == c"e" or phase == c"n" or phase == c"S" or phase == c"F"
+
+
 cdef inline bint _is_plain_phase(int phase, int seen) noexcept:
     """Return whether an event of this phase with these fields is plain."""
     cdef bint is_slice = phase == c"X"
     cdef bint is_mark = phase == c"B" or phase == c"E"
     cdef bint is_instant = phase == c"i" or phase == c"I" or phase == c"R"
     cdef bint is_flow = _is_flow(phase)
-    if not (is_slice or is_mark or is_instant or is_flow) or not _has(seen, _TS):
+    cdef bint is_async = _is_async(phase)
+    cdef bint is_counter = phase == c"C"
+    if not (is_slice or is_mark or is_instant or is_flow or is_async or is_counter) or not _has(seen, _TS):
         return False
-    if _has(seen, _DUR) != is_slice or _has(seen, _ID) != is_flow or (_has(seen, _ARGS) and is_flow):
+    if is_counter and not _has(seen, _ARGS):
+        return False
+    if _has(seen, _DUR) != is_slice or _has(seen, _ID) != (is_flow or is_async) or (_has(seen, _ARGS) and is_flow):
         return False
     return (is_instant or not _has(seen, _SCOPE)) and (is_flow or not _has(seen, _BINDING))
 

@@ -20,8 +20,8 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable
-from typing import Any, TypeVar
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 import numpy as np
@@ -172,7 +172,6 @@ class Rows(msgspec.Struct):
     args: bytes  # the args of all of them, without white space
     args_at: I64  # args_at, args_len: the position of the args of the event in `args`
     args_len: I64
-    is_fresh: npt.NDArray[np.bool_]  # whether it is the first one with this name, category or stand
     is_enclosing: npt.NDArray[np.bool_]  # whether `bp` is "e"
 
     def __len__(self) -> int:
@@ -216,15 +215,27 @@ class RowScanner:
             self._space = np.empty(len(data) + 1, np.uint8)
         count, _ = self._scanner.scan(data, start, self._space)
         columns = dict(zip(self._module.FIELDS, self._fields[:, :count], strict=True))
-        flags = columns.pop("flags")
         return Rows(
             scanner=self,
             data=data,
             args=self._space[: self._scanner.args_size].tobytes(),
-            is_fresh=(flags & self._module.FRESH) != 0,
-            is_enclosing=(flags & self._module.ENCLOSING) != 0,
+            is_enclosing=columns.pop("is_enclosing") != 0,
             **columns,
         )
+
+    def values(self, rows: Rows, counters: npt.NDArray[np.intp]) -> Values:
+        """Return the values of counters, which are rows with args; the phase of those that are left becomes 0."""
+        at, length, stand, name = (column[counters] for column in (rows.args_at, rows.args_len, rows.stand, rows.name))
+        found = np.empty((len(self._module.VALUES), int(np.sum(length)) // 5 + 1), np.int64)
+        is_left = np.zeros(len(counters), np.uint8)
+        count = self._scanner.values(rows.args, at, length, stand, name, found, is_left)
+        rows.phase[counters[is_left == 1]] = 0
+        event, series, value, is_integer, *key = found[:, :count]
+        return Values(counters[event], series, value, is_integer.astype(np.uint8), *key)
+
+    @property
+    def series_count(self) -> int:
+        return len(self._scanner.series)
 
     @property
     def text_count(self) -> int:
@@ -233,8 +244,11 @@ class RowScanner:
     def name(self, number: int) -> str:
         """Return a name or category by number; for a pid or tid its JSON text."""
         text: bytes = self._scanner.text(number)  # names and categories without quotes
-        is_escaped = b"\\" in text and text[:1] != b'"'
-        return text_of(b'"%b"' % text) if is_escaped else text.decode()
+        return text.decode() if text[:1] == b'"' else _unescaped(text)
+
+    def names(self, numbers: Iterable[int]) -> list[str]:
+        """Return names or categories by their numbers."""
+        return [*map(_unescaped, map(self._scanner.text, numbers))]
 
     @property
     def stand_count(self) -> int:
@@ -247,13 +261,36 @@ class RowScanner:
         return pid
 
     def stand(self, number: int) -> tuple[bytes, bytes, str, str]:
-        """Return the pid, tid and category of an event, and what `ChromeEvents.track_of` calls `flow`."""
-        pid, tid, category, flow = self._scanner.stand(number)
+        """Return the pid, tid and category of an event, and its kind.
+
+        It is what `ChromeEvents.track_of` calls `flow`, C for counters, or b for async events, with their id as tid.
+        """
+        pid, tid, category, kind = self._scanner.stand(number)
         if pid != self._last_pid[0]:  # consecutive stands often share the pid: one text is enough for them
             self._last_pid = pid, self._scanner.text(pid)
         if category != self._last_category[0]:
             self._last_category = category, self.name(category)
-        return self._last_pid[1], self._scanner.text(tid), self._last_category[1], chr(flow) if flow else ""
+        return self._last_pid[1], self._scanner.text(tid), self._last_category[1], chr(kind) if kind else ""
+
+
+def _unescaped(text: bytes) -> str:
+    """Return the content of a JSON string, given without its quotes."""
+    return text_of(b'"%b"' % text) if b"\\" in text else text.decode()
+
+
+class Values(NamedTuple):
+    """The values of plain counters, in order of their events."""
+
+    row: I64  # the row of the event
+    series: I64  # the number of its process, category, name and key together
+    value: I64  # an integer, or the bits of a double
+    is_integer: npt.NDArray[np.uint8]
+    key_at: I64  # the position of the key in the args
+    key_len: I64
+
+    def key(self, rows: Rows, at: int) -> str:
+        """Return the key of a value."""
+        return rows.args[self.key_at[at] : self.key_at[at] + self.key_len[at]].decode()
 
 
 # -- repair ------------------------------------------------------------------------------------------------------------
@@ -319,6 +356,11 @@ def repair_value(data: bytes, pos: int, repairs: Counter[str]) -> tuple[bytes, i
             assert token is not None
             pos = token.end()
             out.append(_bare(token[0], repairs))
+
+
+def holds_event(value: bytes) -> bool:
+    """Return whether an event begins inside a value, which `repair_value` takes for the end of it."""
+    return _EVENT.search(value, 1) is not None
 
 
 def _check_place(data: bytes, pos: int, out: list[bytes], open_brackets: list[bytes]) -> None:

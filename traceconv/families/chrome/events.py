@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable
+from operator import itemgetter
 from typing import Any
 
 import msgspec
 import numpy as np
+import numpy.typing as npt
 from msgspec import Raw
 
 from traceconv.families.chrome.event import (
@@ -21,6 +23,7 @@ from traceconv.families.chrome.event import (
     Known,
     Rows,
     RowScanner,
+    Values,
     compact,
     decode_event,
     extra_of,
@@ -65,7 +68,8 @@ BAD_ARGS = repaired("chrome.bad_args", "args that are not a JSON object were kep
 _decode_object = msgspec.json.Decoder(dict[str, Raw]).decode
 _ASYNC_PHASES = {"b": "begin", "e": "end", "n": "instant", "S": "begin", "F": "end", "T": "step", "p": "step"}
 _ASYNC_PHASES |= {"(": "begin", ")": "end", "N": "begin", "D": "end", "O": "instant"}
-_COMPLETE, _BEGIN, _END = b"XBE"
+_COMPLETE, _COUNTER = b"XC"
+_BEGINS, _ENDS = list(b"BbS"), list(b"EeF")
 _INSTANTS = list(b"iIR")
 _FLOW_PHASES = _FLOW_START, _FLOW_STEP, _FLOW_END = tuple(b"stf")
 _UNKNOWN = np.iinfo(np.int32).min
@@ -221,7 +225,11 @@ class ChromeEvents:
         return self.thread(pid, tid)
 
     def prepare(self, event: Event) -> None:
-        """Correct an event of the tool before it is read; plain events of the scanner do not need it."""
+        """Correct an event of the tool before it is read; for plain events there is `rows_to_leave`."""
+
+    def rows_to_leave(self, rows: Rows) -> npt.NDArray[np.bool_]:
+        """Correct the columns of plain events of the tool; return which events are dispatched one by one instead."""
+        return np.zeros(len(rows), bool)
 
     def watch(self, pids: list[bytes], ts: list[int], args: list[bytes], numbers: list[int]) -> None:
         """Look at plain instants with args and a watched name, in file order, in addition to their rows."""
@@ -301,7 +309,9 @@ class ChromeEvents:
         if identity is None:
             self.out.skip(NO_ID, number, f"{event.ph} {event.name!r}")
             return
-        track = self.async_track(event, *identity)
+        pid, spelled = identity
+        scope = text_of(extra_of(event, "scope"))
+        track = self.async_track(bytes(event.pid), pid, spelled, event.cat, event.name, scope)
         args = args_of(self.out, event, number, ("id", "id2", "scope", "bind_id", "flow_in", "flow_out"))
         kind = _ASYNC_PHASES[event.ph]
         if kind == "begin":
@@ -315,13 +325,15 @@ class ChromeEvents:
             self.out.instant(track, ts, name, event.cat, args, number)
             self.out.balance.written += 1
 
-    def async_track(self, event: Event, pid: bytes, identity: bytes) -> TrackId:
-        """Return the track of an id. Tracks of equal name share lanes later, where they do not overlap."""
-        scope = utf8(text_of(extra_of(event, "scope")))
-        key = b"%b\0%b\0%d\0%b%b" % (pid, identity, len(event.cat), utf8(event.cat), scope)
+    def async_track(self, process: bytes, pid: bytes, identity: bytes, category: str, name: str, scope: str) -> TrackId:
+        """Return the track of an id, which the first event names.
+
+        Tracks of equal name share lanes later, where they do not overlap. `pid` is empty for ids of the whole trace.
+        """
+        key = b"%b\0%b\0%d\0%b%b" % (pid, identity, len(category), utf8(category), utf8(scope))
         track = self._async.get(key)
         if track < 0:
-            track = self.out.tracks.add(event.name, self.process(bytes(event.pid)), shares_lanes=True)
+            track = self.out.tracks.add(name, self.process(process), shares_lanes=True)
             self._async.put(key, track)
         return TrackId(track)
 
@@ -460,19 +472,25 @@ class RowAdder:
         self._events = events
         # By numbers of the RowScanner: the known texts, their interned strings, the watched ones, the tracks of stands.
         self._texts = 0
-        self._text_strings = self._stand_tracks = np.empty(0, np.int32)
+        self._text_strings = self._stand_tracks = self._series_tracks = np.empty(0, np.int32)
         self._watched_texts: list[int] = []
 
     def add(self, rows: Rows, count: int) -> None:
         """Add rows, with `count` events before them. Every event of a large file passes through here."""
-        self._look(rows, count)
+        is_left = self._events.rows_to_leave(rows)
+        rows.phase[is_left] = rows.args_len[is_left] = 0
+        is_counter = rows.phase == _COUNTER
+        values = rows.scanner.values(rows, np.flatnonzero(is_counter)) if np.any(is_counter) else None
+        self._look(rows, count, values)
         origin = np.arange(count + 1, count + 1 + len(rows))
-        args_start = self._events.out.tables.args_part(rows.args)
+        has_args = np.any(rows.args_len[~is_counter])  # those of counters are their values
+        args_start = self._events.out.tables.args_part(rows.args if has_args else b"")
         args_at = np.where(rows.args_len, rows.args_at + args_start, 0)
         is_flow = (rows.phase == _FLOW_START) | (rows.phase == _FLOW_STEP) | (rows.phase == _FLOW_END)
         is_slice = rows.phase == _COMPLETE
-        is_mark = (rows.phase == _BEGIN) | (rows.phase == _END)
-        is_instant = (rows.phase != 0) & ~is_slice & ~is_flow & ~is_mark
+        is_begin: Any = np.isin(rows.phase, _BEGINS)
+        is_mark = is_begin | np.isin(rows.phase, _ENDS)
+        is_instant = (rows.phase != 0) & ~is_slice & ~is_flow & ~is_mark & ~is_counter
         for chosen in (is_slice, is_instant, is_mark):
             track, ts, *others = (
                 self._stand_tracks[rows.stand[chosen]],
@@ -489,40 +507,58 @@ class RowAdder:
                 self._events.out.bulk.instants(track, ts, *others)
             else:
                 name, category, *rest = others
-                is_begin = rows.phase[chosen] == _BEGIN
-                category = np.where(is_begin, category, np.int32(0))
-                self._events.out.bulk.begins_and_ends(track, ts, is_begin.astype(np.uint8), name, category, *rest)
+                begins = is_begin[chosen]
+                category = np.where(begins, category, np.int32(0))
+                self._events.out.bulk.begins_and_ends(track, ts, begins.astype(np.uint8), name, category, *rest)
         self._events.out.balance.written += int(np.count_nonzero(is_slice | is_instant))
         if np.any(is_flow):
             self._add_flows(rows, np.flatnonzero(is_flow), origin)
+        if values is not None:
+            self._add_values(rows, values, origin)
 
-    def _look(self, rows: Rows, count: int) -> None:
-        """Read, in file order, the events that are not plain, have a new text or stand, or are watched."""
-        self._make_room(rows.scanner)
+    def _look(self, rows: Rows, count: int, values: Values | None) -> None:
+        """Read, in file order, the events that are not plain, have a new series, or are watched.
+
+        New texts and stands get their numbers in that order, too: before each of these events, those before it.
+        """
+        scanner = rows.scanner
+        self._make_room(scanner)
+        new_series = self._new_series(rows, values) if values is not None else {}
         is_watched = np.zeros(len(rows), bool)
         for number in self._watched_texts:
             is_watched |= rows.name == number
         if np.any(is_watched):
             is_watched &= np.isin(rows.phase, _INSTANTS) & (rows.args_len > 0)
-        looked = np.flatnonzero(rows.is_fresh | is_watched | (rows.phase == 0))
+        is_looked = is_watched | (rows.phase == 0)
+        is_looked[list(new_series)] = True
+        looked = np.flatnonzero(is_looked)
+        text_rows, texts = self._new_texts(rows)
+        stand_rows, stands = self._new_stands(rows)
+        last_texts, last_stands = (np.searchsorted(found, looked, "right") for found in (text_rows, stand_rows))
         watched: list[int] = []  # consecutive ones
-        columns = (rows.phase, rows.is_fresh, is_watched, rows.stand, rows.name, rows.category)
-        for row, phase, is_fresh, is_one, *new in zip(
-            looked.tolist(), *(column[looked].tolist() for column in columns), strict=True
+        text = stand = 0
+        columns = (looked, rows.phase[looked], is_watched[looked], last_texts, last_stands)
+        for row, phase, is_watched_row, last_text, last_stand in zip(
+            *(column.tolist() for column in columns), strict=True
         ):
-            if watched and (is_fresh or not phase):
+            has_new = last_text > text or last_stand > stand
+            if watched and (has_new or not phase or row in new_series):
                 self._watch(rows, watched, count)
                 watched = []
+            if has_new:
+                self._meet(scanner, texts[text:last_text], stands[stand:last_stand])
+                text, stand = last_text, last_stand
             if not phase:
                 event = decode_event(rows.raw(row))
                 self._events.prepare(event)
                 self._events.dispatch(event, count + row + 1)
-            elif is_fresh:
-                self._meet(rows.scanner, phase, *new)
-            if is_one:
+            elif row in new_series:
+                self._meet_series(rows, row, new_series[row])
+            if is_watched_row:
                 watched.append(row)
         if watched:
             self._watch(rows, watched, count)
+        self._meet(scanner, texts[text:], stands[stand:])
 
     def _watch(self, rows: Rows, watched: list[int], count: int) -> None:
         """Let the format look at rows, with `count` events before all rows."""
@@ -544,15 +580,60 @@ class RowAdder:
         self._text_strings = _with_room(self._text_strings, count)
         self._stand_tracks = _with_room(self._stand_tracks, scanner.stand_count)
 
-    def _meet(self, scanner: RowScanner, phase: int, stand: int, name: int, category: int) -> None:
-        """Register the new texts and the new stand of an event."""
+    def _new_texts(self, rows: Rows) -> tuple[npt.NDArray[np.intp], list[int]]:
+        """Return the texts of plain events that no event had, in file order, and the row of each."""
+        plain = np.flatnonzero((rows.phase != 0) & (rows.phase != _COUNTER) & ~np.isin(rows.phase, _FLOW_PHASES))
+        # An event has its name before its category; that of an end says nothing.
+        texts = np.column_stack((rows.name[plain], rows.category[plain])).ravel()
+        is_new = self._text_strings[texts] == _UNKNOWN
+        is_new[1::2] &= ~np.isin(rows.phase[plain], _ENDS)
+        found = _firsts(texts, np.flatnonzero(is_new))
+        return plain[found // 2], texts[found].tolist()
+
+    def _new_stands(self, rows: Rows) -> tuple[npt.NDArray[np.intp], list[tuple[int, int]]]:
+        """Return the stands of plain events that no event had, each with its first name, and the row of each."""
+        plain = np.flatnonzero((rows.phase != 0) & (rows.phase != _COUNTER))
+        plain = plain[self._stand_tracks[rows.stand[plain]] == _UNKNOWN]
+        plain = _firsts(rows.stand, plain)
+        return plain, [*zip(rows.stand[plain].tolist(), rows.name[plain].tolist(), strict=True)]
+
+    def _meet(self, scanner: RowScanner, texts: list[int], stands: list[tuple[int, int]]) -> None:
+        """Register new texts, and new stands with their first names."""
         tracks, strings = self._stand_tracks.data, self._text_strings.data
-        if tracks[stand] == _UNKNOWN:
-            tracks[stand] = self._events.track_of(*scanner.stand(stand))
-        if phase not in _FLOW_PHASES:
-            for number in (name,) if phase == _END else (name, category):
-                if strings[number] == _UNKNOWN:
-                    strings[number] = self._events.out.tables.string(scanner.name(number))
+        for stand, name in stands:
+            pid, tid, text, kind = scanner.stand(stand)
+            if kind == "b":
+                key = _spelled(pid), _spelled(tid), text, scanner.name(name)
+                tracks[stand] = self._events.async_track(pid, *key, scope="")
+            else:
+                tracks[stand] = self._events.track_of(pid, tid, text, kind)
+        for number, string in zip(texts, self._events.out.tables.numbers(scanner.names(texts)), strict=True):
+            strings[number] = string
+
+    def _new_series(self, rows: Rows, values: Values) -> dict[int, list[tuple[int, str]]]:
+        """Return the number and key of each new series by the row of the counter."""
+        self._series_tracks = _with_room(self._series_tracks, rows.scanner.series_count)
+        new: dict[int, list[tuple[int, str]]] = {}
+        unknown = np.flatnonzero(self._series_tracks[values.series] == _UNKNOWN)
+        series, first = np.unique(values.series[unknown], return_index=True)
+        for number, at in sorted(zip(series.tolist(), unknown[first].tolist(), strict=True), key=itemgetter(1)):
+            new.setdefault(int(values.row[at]), []).append((number, values.key(rows, at)))
+        return new
+
+    def _meet_series(self, rows: Rows, row: int, series: Iterable[tuple[int, str]]) -> None:
+        """Register the new series of a counter."""
+        event = decode_event(rows.raw(row))
+        self._events.prepare(event)
+        for number, key in series:
+            self._series_tracks[number] = self._events.counter_track(event, key)
+
+    def _add_values(self, rows: Rows, values: Values, origin: I64) -> None:
+        """Add the values of the counters that are plain."""
+        kept = rows.phase[values.row] == _COUNTER
+        row, series, value, is_integer, *_ = (column[kept] for column in values)
+        out = self._events.out
+        out.bulk.counters(self._series_tracks[series], rows.ts[row], value, is_integer, origin[row])
+        out.count_values(int(np.count_nonzero(rows.phase == _COUNTER)), 0)
 
     def _add_flows(self, rows: Rows, chosen: I64, origin: I64) -> None:
         flows, name_of = self._events.flows, rows.scanner.name
@@ -568,6 +649,16 @@ class RowAdder:
             origin[chosen],
             to_next,
         )
+
+
+def _firsts(numbers: I64, rows: npt.NDArray[np.intp]) -> npt.NDArray[np.intp]:
+    """Return those of some ascending rows at which a number stands for the first time among them."""
+    if not len(rows):
+        return rows
+    first = np.empty(int(np.max(numbers[rows])) + 1, np.intp)
+    first[numbers[rows[::-1]]] = rows[::-1]  # of equal places, the last one holds
+    firsts: npt.NDArray[np.intp] = rows[first[numbers[rows]] == rows]
+    return firsts
 
 
 def _with_room(column: I32, count: int) -> I32:

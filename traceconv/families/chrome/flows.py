@@ -268,19 +268,19 @@ class _Resolution:
             return
         steps = steps[_order(self.ts[steps], self.track[steps])]
         step_tracks = self.track[steps]
-        track, ts, dur = self._out.tables.slice_columns("track", "ts", "dur")
+        track, ts, dur, origin = self._out.tables.slice_columns("track", "ts", "dur", "origin")
         by_track = _order(track)
         tracks = gathered(track, by_track)
         for number in occurring(step_tracks):
             here = steps[slice(*np.searchsorted(step_tracks, [number, number + 1]))]
             rows = by_track[slice(*np.searchsorted(tracks, [number, number + 1]))]
             if len(rows):
-                rows = rows[_order(-dur[rows], ts[rows])]
+                rows = rows[_order(origin[rows], -dur[rows], ts[rows])]  # as slices are laid out
                 starts = ts[rows]
                 self._bind_on_track(here, rows, starts, starts + dur[rows])
 
     def _bind_on_track(self, steps: Order, rows: Order, starts: I64, ends: I64) -> None:
-        """Bind steps to slices; both are sorted by time, slices of equal start by length, longer first."""
+        """Bind steps to slices; both are sorted by time, slices of equal start by length and place in the file."""
         around = np.searchsorted(starts, self.ts[steps], "right") - 1
         begins_here = (around >= 0) & (starts[around] == self.ts[steps]) & (self.to_next[steps] == 0)
         self.row[steps[begins_here]] = rows[around[begins_here]]  # no slice lies further inside

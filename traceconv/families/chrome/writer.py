@@ -31,6 +31,7 @@ import numpy.typing as npt
 from traceconv import kernel
 from traceconv.families.common.wire_writer import utf8
 from traceconv.io.outline import outline
+from traceconv.io.shown import counted
 from traceconv.io.source import HEAD_BYTES, Source
 from traceconv.model.clocks import Zero
 from traceconv.model.columns import I64, occurring
@@ -76,7 +77,7 @@ class ChromeJson:
     def notes(self, trace: Trace) -> list[str]:
         """Return notes on samples, which Perfetto skips, and on times that doubles do not hold."""
         samples = len(trace.samples.ts)
-        unseen = f"{samples} call stack samples are in the JSON, but Perfetto does not show them: write a .pftrace"
+        unseen = f"the JSON has {counted(samples, 'call stack sample')}, which Perfetto does not show: write a .pftrace"
         rounded = "times more than 52 days after the first are whole µs in the JSON: write a .pftrace"
         return [unseen] * bool(samples) + [rounded] * Origin(trace).is_rounding
 

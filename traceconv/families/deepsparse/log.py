@@ -20,11 +20,11 @@ Source: the output of 0.3.0, 0.8.0, 1.0.2 and 1.8.0, and from the open Python pa
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from itertools import chain, pairwise
 from typing import Any, NamedTuple
 
 import msgspec
+from msgspec.structs import replace
 
 from traceconv.families.common.ansi import plain as without_colours
 from traceconv.families.common.text_lines import TextLines

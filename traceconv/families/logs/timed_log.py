@@ -23,12 +23,13 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import date
 from itertools import islice
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from traceconv.errors import UsageError
 from traceconv.families.common.ansi import plain

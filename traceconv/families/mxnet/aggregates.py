@@ -54,7 +54,7 @@ _NOTE = re.compile(r"\s*Note\b.*|.*counter items are counter values.*")
 _RULE = re.compile(r"=+\s*|-[- ]*")
 # Memory: cpu/0                          16           0.0000        3604.7681        1802.3840
 _ROW = {
-    n: re.compile(r"((?:.*?\S)??)\s++([0-9]{1,20})" + r"\s++(-?[0-9]{1,300}\.[0-9]{4})" * n + r"\s*+") for n in (3, 4)
+    n: re.compile(r"((?:.*?\S)??)\s++([0-9]{1,18})" + r"\s++(-?[0-9]{1,300}\.[0-9]{4})" * n + r"\s*+") for n in (3, 4)
 }
 _LIKE_A_ROW = re.compile(r"\S.*\s\s\d")
 

@@ -30,7 +30,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from msgspec import Struct, structs
@@ -55,7 +55,7 @@ from traceconv.model.track_table import NO_TRACK, TrackId
 OPERATOR_COPIES = Counted("copy of an operator dropped", "copies of operators dropped")
 REPEATED_VALUES = Counted("repeated counter value", "repeated counter values")
 
-WALL_CLOCK = replace(REALTIME, resolution_ns=1000)
+WALL_CLOCK = structs.replace(REALTIME, resolution_ns=1000)
 BOOT_CLOCK = ClockDomain("MXNet steady clock", Zero.BOOT, Run.MONOTONIC, 1000)
 RUN_CLOCK = ClockDomain("MXNet profiler time", Zero.RUN_START, Run.UNKNOWN, 1000)
 

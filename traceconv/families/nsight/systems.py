@@ -15,7 +15,7 @@ https://docs.nvidia.com/nsight-systems/AnalysisGuide/index.html.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -253,7 +253,7 @@ class _Reader:
             str(name): str(value) for name, value in export.rows("TARGET_INFO_SYSTEM_ENV", ("name", "value"))
         }
         machine = environment.get("Hostname", "")
-        clock = replace(SESSION_CLOCK, machine=machine).owned_by(out.info.name)
+        clock = structs.replace(SESSION_CLOCK, machine=machine).owned_by(out.info.name)
         out.clocks.set_default(clock)
         for table in ("META_DATA_EXPORT", "EXPORT_META_DATA", "META_DATA_CAPTURE"):
             stated = {as_text(name): _fact(value) for name, value in export.rows(table, ("name", "value"))}

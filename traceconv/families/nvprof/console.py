@@ -24,11 +24,12 @@ The lines of several processes can alternate; rows carry no pid, so each is take
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NamedTuple
 
 import msgspec
+from msgspec import structs
 
 from traceconv.families.common import cupti as _cupti
 from traceconv.families.common.ansi import plain
@@ -582,7 +583,7 @@ class _Reader:
         if len(self._tracks.clocks) == 1:
             (clock,) = self._tracks.clocks.values()
             exact = self._dur_step < self._step
-            self._out.clocks.set_default(replace(clock, resolution_ns=self._step, exact_durations=exact))
+            self._out.clocks.set_default(structs.replace(clock, resolution_ns=self._step, exact_durations=exact))
         if self._step > 1000:
             self._out.note(
                 f"starts are printed in steps of up to {self._step} ns: their order within one is that of the lines"

@@ -23,12 +23,13 @@ from __future__ import annotations
 import re
 from array import array
 from collections import deque
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
+from msgspec.structs import replace
 
 from traceconv import kernel
 from traceconv.families.importer import Importer, Match, Signature, option

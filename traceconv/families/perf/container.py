@@ -647,7 +647,8 @@ class Unpacker:
     def __init__(self, unpacked: Unpacked) -> None:
         self._unpacked = unpacked
         self._stream: Any = None
-        self._rest = b""
+        #: What is unpacked of a record that is not complete.
+        self.rest = b""
         self._broken = ""
 
     def add(self, body: bytes, order: str) -> bytes:
@@ -662,7 +663,7 @@ class Unpacker:
             raise Damage(0, self._broken)
         if self._stream is None:
             self._stream = _new_stream()
-        parts = [self._rest]
+        parts = [self.rest]
         try:
             for at in range(0, len(body), _UNPACKED_AT_ONCE):
                 parts.append(self._stream.decompress(body[at : at + _UNPACKED_AT_ONCE]))
@@ -674,7 +675,7 @@ class Unpacker:
             raise Damage(0, self._broken) from None
         plain = b"".join(parts)
         end = _end_of_whole(plain, order)
-        self._rest = plain[end:]
+        self.rest = plain[end:]
         return plain[:end]
 
 

@@ -284,6 +284,8 @@ class RecordReader:
 
     def read(self) -> None:
         self._records(self._data, self._file.data_at, self._file.data_end, None)
+        rest = self._unpacker.rest
+        self._records(rest, 0, len(rest), self._file.data_end)
         self._flush(_NEVER)
         self._tracks.finish()
         if self._symbols is not None:

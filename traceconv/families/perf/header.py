@@ -38,10 +38,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import IO, Any
 
 import msgspec
+from msgspec.structs import replace
 
 from traceconv.families.common.text_lines import TextLines
 from traceconv.families.importer import Importer, Match, Signature

@@ -8,8 +8,11 @@ cdef enum:
     _MAX_PLAIN_BYTES = 1 << 19
     _MAX_PLAIN_DEPTH = 24
     _MAX_OPEN_KEYS = 256
+    _MAX_INLINE_KEYS = 16  # of one event
     _MAX_DIGITS = 19  # so many always fit into 64 bits
     _EXACT_POWER = 22  # doubles hold all powers of ten up to this one
+
+from libc.stdint cimport uint32_t
 
 cdef uint64_t _EXACT = 1 << 53  # and all integers up to here
 cdef uint64_t _INT64_END = 1 << 63
@@ -21,6 +24,59 @@ cdef inline Py_ssize_t _plain_end(const uint8_t *p, Py_ssize_t at) noexcept:
     return at if p[at] == c'"' else _UNUSUAL
 
 
+cdef inline uint32_t _hex(const uint8_t *p) noexcept:
+    """Return the number of four hexadecimal digits."""
+    cdef uint32_t number = 0
+    cdef int i
+    for i in range(4):
+        number = number << 4 | (p[i] - c"0" if _is_digit(p[i]) else _lower(p[i]) - c"a" + 10)
+    return number
+
+
+cdef void _unescape(_Buffer out, const uint8_t *p, Py_ssize_t at, Py_ssize_t end) noexcept:
+    """Append the text of a valid JSON string, which is never longer."""
+    cdef Py_ssize_t stop
+    cdef uint32_t code
+    while at < end:
+        stop = _run_end(p, at)
+        out.bytes(p + at, stop - at)
+        at = stop
+        if at == end:
+            return
+        code = p[at + 1]
+        at += 2
+        if code == c"b":
+            code = 8
+        elif code == c"f":
+            code = 12
+        elif code == c"n":
+            code = 10
+        elif code == c"r":
+            code = 13
+        elif code == c"t":
+            code = 9
+        elif code == c"u":
+            code = _hex(p + at)
+            at += 4
+            if 0xD800 <= code < 0xDC00:
+                code = 0x10000 + ((code - 0xD800) << 10) + (_hex(p + at + 2) - 0xDC00)
+                at += 6
+        if code < 0x80:
+            out.byte(code)
+        elif code < 0x800:
+            out.byte(0xC0 | code >> 6)
+            out.byte(0x80 | code & 0x3F)
+        elif code < 0x10000:
+            out.byte(0xE0 | code >> 12)
+            out.byte(0x80 | code >> 6 & 0x3F)
+            out.byte(0x80 | code & 0x3F)
+        else:
+            out.byte(0xF0 | code >> 18)
+            out.byte(0x80 | code >> 12 & 0x3F)
+            out.byte(0x80 | code >> 6 & 0x3F)
+            out.byte(0x80 | code & 0x3F)
+
+
 cdef Py_ssize_t _nested_end(const uint8_t *p, Py_ssize_t at) noexcept:
     """Return the position after an object or array, found by its brackets only."""
     cdef Py_ssize_t depth = 0
@@ -29,7 +85,7 @@ cdef Py_ssize_t _nested_end(const uint8_t *p, Py_ssize_t at) noexcept:
         byte = p[at]
         at += 1
         if byte == c'"':
-            at = _plain_end(p, at) + 1
+            at = _string_end(p, at) + 1
             if at == 0:
                 return _UNUSUAL
         elif byte == c"[" or byte == c"{":
@@ -45,6 +101,16 @@ cdef inline Py_ssize_t _behind_colon(const uint8_t *p, Py_ssize_t at) noexcept:
     """Return the position of the value whose key ends before `at`."""
     at = _behind_space(p, at)
     return _behind_space(p, at + 1) if p[at] == c":" else _UNUSUAL
+
+
+cdef int _put_interned(_Buffer out, int field, const uint8_t *p, Py_ssize_t size, uint64_t number) except -1:
+    """Append a text and its number to a field of InternedData."""
+    out.room(32 + size)
+    _put_varint(out, field << 3 | 2)
+    _put_varint(out, 1 + _width(number) + 1 + _width(size) + size)
+    _put_integer(out, 0x08, number)
+    _put_text(out, 0x12, p, size)
+    return 0
 
 
 cdef bint _is_plain(const uint8_t *p, Py_ssize_t size) noexcept:
@@ -103,9 +169,7 @@ cdef class _Interned:
             return 0
         number = self.keys.add(p, size, hashed)
         self.keys.entries[number].value = _is_plain(p, size)
-        self.fields.room(32 + size)
-        self.fields.byte(0x1A)
-        self._tell(p, size, number)
+        _put_interned(self.fields, 3, p, size, number)
         return number
 
     cdef int text(self, const uint8_t *p, Py_ssize_t size, int key) except -2:
@@ -123,16 +187,8 @@ cdef class _Interned:
         self.texts.entries[number].value = key
         self._text_bytes = bytes_after
         self._texts_of_key[key] += 1
-        self.fields.room(32 + size)
-        self.fields.byte(0xEA)
-        self.fields.byte(0x01)
-        self._tell(p, size, number)
+        _put_interned(self.fields, 29, p, size, number)
         return number
-
-    cdef void _tell(self, const uint8_t *p, Py_ssize_t size, int number) noexcept:
-        _put_varint(self.fields, 1 + _width(number) + 1 + _width(size) + size)
-        _put_integer(self.fields, 0x08, number)
-        _put_text(self.fields, 0x12, p, size)
 
     cdef void cut(self, int keys, int texts, Py_ssize_t fields) noexcept:
         """Drop all that was added after these sizes."""
@@ -203,10 +259,15 @@ cdef class _Annotator:
     cdef int64_t _events
     cdef int[_MAX_OPEN_KEYS] _open_keys
     cdef int _open
+    # Where the keys of the event are that have no number, and their sizes.
+    cdef Py_ssize_t[_MAX_INLINE_KEYS] _inline_at, _inline_size
+    cdef int _inline, _key
+    cdef _Buffer _unescaped
     cdef double[_EXACT_POWER + 1] _tens
 
     def __cinit__(self, _Interned interned):
-        self.out, self._json, self._interned, self._memo = _Buffer(1 << 12), _Buffer(1 << 12), interned, _Memo()
+        self.out, self._json, self._unescaped = _Buffer(1 << 12), _Buffer(1 << 12), _Buffer(1 << 12)
+        self._interned, self._memo = interned, _Memo()
         self._next_key, self._last_memo = np.zeros((2, interned.max_keys + 1), np.int32)
         self._event_of_key = np.zeros(interned.max_keys + 1, np.int64)
         cdef int power
@@ -221,6 +282,7 @@ cdef class _Annotator:
         if size > _MAX_PLAIN_BYTES:
             return False
         self._events += 1
+        self._inline = 0
         # No byte of JSON becomes more than five of annotations: "-1," makes 13, the most for its size.
         self.out.room(64 + 8 * size)
         self._json.used = 0
@@ -260,14 +322,17 @@ cdef class _Annotator:
             at = self._member_key(p, at + 1, before)
             if at < 0:
                 return False
-            key = self._next_key[before]
-            if self._event_of_key[key] == self._events:
+            key = self._key
+            if key and self._event_of_key[key] == self._events:
                 return False  # twice: the last one counts
             self._event_of_key[key] = self._events
             self.out.byte(0x22)
             mark = self.out.used
             self.out.byte(0)
-            _put_integer(self.out, 0x08, key)
+            if key:
+                _put_integer(self.out, 0x08, key)
+            else:
+                _put_text(self.out, 0x52, p + self._inline_at[self._inline - 1], self._inline_size[self._inline - 1])
             at = self._value(p, at, key, 0)
             if at < 0:
                 return False
@@ -281,7 +346,7 @@ cdef class _Annotator:
         return False
 
     cdef Py_ssize_t _member_key(self, const uint8_t *p, Py_ssize_t at, int before) except -2:
-        """Return the position of the value after the key at `at`; `_next_key[before]` is then the number of the key.
+        """Return the position of the value after the key at `at`; `_key` is then its number, 0 for the last inline one.
 
         Most keys follow the key that they followed the last time. Only plain keys are compared as they are: one with
         a quote, which only the caller can name, would match where the key in the JSON has ended before.
@@ -292,15 +357,29 @@ cdef class _Annotator:
         if guess and keys.entries[guess].value:
             size = keys.size_of(guess)
             if self._end - at > size and p[at + size] == c'"' and memcmp(keys.text(guess), p + at, size) == 0:
+                self._key = guess
                 return _behind_colon(p, at + size + 1)
         stop = _plain_end(p, at)
         if stop < 0:
             return _UNUSUAL
-        guess = self._interned.key(p + at, stop - at)
-        if guess <= 0:
+        self._key = self._interned.key(p + at, stop - at)
+        if self._key < 0 or (self._key == 0 and not self._add_inline(p, at, stop - at)):
             return _UNUSUAL
-        self._next_key[before] = guess
+        if self._key:
+            self._next_key[before] = self._key
         return _behind_colon(p, stop + 1)
+
+    cdef bint _add_inline(self, const uint8_t *p, Py_ssize_t at, Py_ssize_t size) noexcept:
+        """Note a key without a number; return False if the event has it already, or too many of them."""
+        cdef int other
+        if self._inline == _MAX_INLINE_KEYS:
+            return False
+        for other in range(self._inline):
+            if self._inline_size[other] == size and memcmp(p + self._inline_at[other], p + at, size) == 0:
+                return False
+        self._inline_at[self._inline], self._inline_size[self._inline] = at, size
+        self._inline += 1
+        return True
 
     cdef Py_ssize_t _value(self, const uint8_t *p, Py_ssize_t at, int key, int depth) except -2:
         """Write the value fields of a DebugAnnotation; return the position after the value, or that it is unusual."""
@@ -384,10 +463,17 @@ cdef class _Annotator:
         return end
 
     cdef Py_ssize_t _text(self, const uint8_t *p, Py_ssize_t at, int key) except -2:
-        cdef Py_ssize_t stop = _plain_end(p, at)
-        if stop < 0:
-            return _UNUSUAL
-        cdef int number = self._interned.text(p + at, stop - at, key)
+        cdef Py_ssize_t stop = _run_end(p, at), size = stop - at
+        cdef const uint8_t *text = p + at
+        if p[stop] != c'"':
+            stop = _string_end(p, stop)
+            if stop < 0:
+                return _UNUSUAL
+            self._unescaped.used = 0
+            self._unescaped.room(stop - at)
+            _unescape(self._unescaped, p, at, stop)
+            text, size = self._unescaped.p, self._unescaped.used
+        cdef int number = self._interned.text(text, size, key)
         if number < 0:
             return _UNUSUAL
         if number:
@@ -395,7 +481,7 @@ cdef class _Annotator:
             _put_integer(self.out, 0x01, number)
         else:
             self.left_inline += 1
-            _put_text(self.out, 0x32, p + at, stop - at)
+            _put_text(self.out, 0x32, text, size)
         return stop + 1
 
     cdef Py_ssize_t _remembered(self, const uint8_t *p, Py_ssize_t at, int key) except -2:

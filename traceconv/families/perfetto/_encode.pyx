@@ -2,7 +2,7 @@
 """Columns into Perfetto packets: the plain events; what is unusual goes back to the caller, one event at a time.
 
 Plain are begins, ends, instants, counter values and log entries whose args are JSON as profilers write it: no escapes
-in texts, no key twice, no deep nesting. The bytes are those of writer.py, which say what they mean, and the
+in keys, no key twice, no deep nesting. The bytes are those of writer.py, which say what they mean, and the
 numbers of interned texts are given in the same order, so that both ways can be mixed.
 
 Room for the most that may be written is made before writing.
@@ -162,6 +162,14 @@ cdef class Encoder:
     # -- events -----------------------------------------------------------------------------------------------
 
     @cython.boundscheck(True)
+    def interned(self, int field, list strings not None, list texts not None) -> memoryview:
+        """Return texts with the numbers of their strings plus 1, for a field of InternedData."""
+        cdef _Buffer out = _Buffer(_FIRST_BYTES)
+        cdef bytes text
+        for string, text in zip(strings, texts):
+            _put_interned(out, field, text, len(text), string + 1)
+        return out.view()
+
     def encode(
         self,
         const uint8_t[::1] kinds,

@@ -31,6 +31,7 @@ from typing import Any, BinaryIO, ClassVar
 import msgspec
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from traceconv import kernel
 from traceconv.families.common import wire_writer as wire
@@ -98,8 +99,7 @@ _STATE = _in_sequence(_SEQUENCE)
 _EVENT_HEAD, _SAMPLE_HEAD = _STATE + wire.tag(_TRACK_EVENT, 2), wire.tag(_PERF_SAMPLE, 2)
 
 
-@dataclass(frozen=True)
-class Limits:
+class Limits(Struct, frozen=True):
     """The limits of interning, since a text that never repeats costs more: `text_overhead` is bytes of each text."""
 
     max_keys: int = 1 << 16
@@ -254,21 +254,24 @@ class _Writing:
         yield head + self._samples.take_head()
         yield packets
 
-    def _event_texts(self, order: FileOrder) -> list[bytes]:
+    def _event_texts(self, order: FileOrder) -> list[bytes | memoryview]:
         """Return the fields that intern categories and names, texts and places of logs that no event before had."""
         begins, instants, logs = (order.row[order.places_of(kind)] for kind in self._tables)
         slices, points, bodies = self._trace.slices, self._trace.instants, self._trace.logs.text[logs]
         categories = np.concatenate((slices.category[begins], points.category[instants]))
         names = np.concatenate((slices.name[begins], points.name[instants], bodies))
-        fields = self._new_texts(_CATEGORIES, categories) + self._new_texts(_NAMES, names)
-        fields += self._new_texts(_LOG_BODIES, bodies)
+        fields = [self._new_texts(_CATEGORIES, categories), self._new_texts(_NAMES, names)]
+        fields.append(self._new_texts(_LOG_BODIES, bodies))
         return fields + [self._place(string) for string in self._new(_PLACES, self._trace.logs.source[logs])]
 
-    def _new_texts(self, table: int, strings: I32) -> list[bytes]:
+    def _new_texts(self, table: int, strings: I32) -> bytes | memoryview:
         new = self._new(table, strings)
-        texts, text, blob = self._trace.strings, wire.text, wire.blob
-        numbers = wire.integers(1, np.array(new, np.int64) + 1)  # there may be as many of them as events
-        return [blob(table, number + text(2, texts[string])) for number, string in zip(numbers, new, strict=True)]
+        texts = [wire.utf8(self._trace.strings[string]) for string in new]  # there may be as many of them as events
+        if self._encoder:
+            fields: memoryview = self._encoder.interned(table, new, texts)
+            return fields
+        numbered = zip(new, texts, strict=True)
+        return b"".join(wire.blob(table, wire.integer(1, string + 1) + wire.blob(2, text)) for string, text in numbered)
 
     def _new(self, table: int, strings: I32) -> list[int]:
         """Return the strings that are not empty and not interned yet."""
@@ -289,11 +292,11 @@ class _Writing:
         encoder, at = self._encoder, 0
         kinds, times, rows = map(np.ascontiguousarray, (order.kind, order.ts, order.row))
         taken = np.flatnonzero(kinds != Kind.SAMPLE)
-        annotations = None
+        annotations, tables = None, {int(kind): table for kind, table in self._tables.items()}
         while (at := encoder.encode(kinds, times, rows, at, annotations)) < len(kinds):
             annotations = None
             if kinds[at] != Kind.SAMPLE:
-                table = self._tables[Kind(kinds[at])]
+                table = tables[int(kinds[at])]
                 annotations = self._annotated(int(table.args_at[rows[at]]), int(table.args_len[rows[at]]))
             else:
                 following = int(np.searchsorted(taken, at))

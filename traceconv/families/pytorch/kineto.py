@@ -46,16 +46,17 @@ import re
 from array import array
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Annotated, Any
 
 import msgspec
 import numpy as np
+import numpy.typing as npt
 from msgspec import Raw, structs
 
 from traceconv.families.chrome import document
 from traceconv.families.chrome.document import begins_as_of_viztracer, is_of_viztracer
-from traceconv.families.chrome.event import Event, members_of, text_of
+from traceconv.families.chrome.event import Event, Rows, members_of, text_of
 from traceconv.families.chrome.events import EMPTY_EVENT, ChromeEvents, pid_and_tid
 from traceconv.families.chrome.flows import FlowSteps
 from traceconv.families.chrome.json_reader import ChromeReader
@@ -65,6 +66,7 @@ from traceconv.families.importer import Importer, Match, Signature
 from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import ClockDomain, Run, Zero
+from traceconv.model.columns import occurring
 from traceconv.model.diagnostics import METADATA, absent, repaired
 from traceconv.model.marks import (
     EXCHANGES,
@@ -106,10 +108,10 @@ _VERSIONS = (
 _OPTIONS = ("record_shapes", "profile_memory", "with_stack", "with_flops", "with_modules")
 _METHOD = "baseTimeNanoseconds of the file, from a CPU counter that follows the wall clock to 20 µs"
 
-#: The categories of device work. Capitals: before torch 1.9.
-_DEVICE_WORK = ("kernel", "gpu_memcpy", "gpu_memset", "cuda_sync", "xpu_sync", "mtia_ccp_events")
+#: The categories of device work.
+_DEVICE_WORK = (*GPU_LAUNCHES.work, "cuda_sync", "xpu_sync", "mtia_ccp_events")
 _DEVICE_MARKS = ("gpu_user_annotation", "cuda_event", "cuda_profiler_range")
-_ON_DEVICE = frozenset((*_DEVICE_WORK, *_DEVICE_MARKS, "Kernel", "Memcpy", "Memset"))
+_ON_DEVICE = frozenset((*_DEVICE_WORK, *_DEVICE_MARKS))
 #: By the signatures in PyTorch's native_functions.yaml (2.9). Calls that hold others of these do not count.
 _FLOPS = FlopMarks(
     "Input Dims",
@@ -250,7 +252,7 @@ class PytorchKineto(Importer):
     name = "pytorch-kineto"
     title = "PyTorch profiler (Kineto) trace"
     url = "https://docs.pytorch.org/docs/stable/profiler.html"
-    versions = "torch 1.9 and later; CPU, CUDA, ROCm, XPU"
+    versions = "torch 1.9 and later; CPU, CUDA, ROCm, XPU, MTIA, MLU, PrivateUse1"
     signature = Signature('"schemaversion" | "tracename" | "external id" | "ev idx"')
     clock = ClockDomain("PyTorch profiler time", Zero.UNKNOWN, Run.WALL, 1)
     layer = Layer.FRAMEWORK
@@ -357,7 +359,7 @@ class PytorchKineto(Importer):
         machine = top.get("host_name")
         ts, dur = out.tables.slice_columns("ts", "dur")
         whole = len(ts) > 0 and not np.any(ts % 1000)
-        domain = replace(
+        domain = structs.replace(
             self.clock,
             machine=machine if isinstance(machine, str) else "",
             resolution_ns=1000 if whole else 1,
@@ -433,6 +435,14 @@ class KinetoEvents(ChromeEvents):
                 self._flow_threads[key] = self.flows.placeholder()
             return self._flow_threads[key]
         return self.thread(_device_pid(pid) if category in _ON_DEVICE else pid, tid)
+
+    def rows_to_leave(self, rows: Rows) -> npt.NDArray[np.bool_]:
+        """Leave flows and async events whose category is that of work on devices, to `prepare`."""
+        chosen = np.isin(rows.phase, list(b"stfbenSF"))
+        name_of = rows.scanner.name
+        on_device = [text for text in occurring(rows.category[chosen]) if name_of(text) in _ON_DEVICE]
+        chosen &= np.isin(rows.category, on_device)
+        return chosen
 
     # -- tracks -----------------------------------------------------------------------------------------------
 

@@ -22,19 +22,23 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+
 from traceconv.families.chrome import document
-from traceconv.families.chrome.event import Event, members_of
-from traceconv.families.chrome.events import EMPTY_EVENT, ChromeEvents
+from traceconv.families.chrome.event import Event, Rows
+from traceconv.families.chrome.events import EMPTY_EVENT, ChromeEvents, args_of
 from traceconv.families.chrome.json_reader import ChromeReader
 from traceconv.families.common.collective_kernels import declare_kernels
 from traceconv.families.importer import Importer, Match, Signature
-from traceconv.families.tensorflow.xplane import DEVICE, HOST, STEP_ARGS, Timeline
+from traceconv.families.tensorflow.xplane import DEVICE, FLOW_ARGS, HOST, STEP_ARGS, Timeline
 from traceconv.io.source import Head, Source
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import ClockDomain, Run, Zero
+from traceconv.model.columns import I64, occurring
 from traceconv.model.diagnostics import absent
 from traceconv.model.marks import XLA_DEVICES, FormatMarks
-from traceconv.model.numbers import whole_or_text
+from traceconv.model.numbers import decode_json, whole_of
 from traceconv.model.source_info import Form, Layer, slices
 from traceconv.model.track_table import TrackId, TrackKind
 
@@ -44,7 +48,12 @@ LIMIT_REACHED = absent(
 )
 
 _EVENT_LIMIT = 1_000_000
-_INTEGER = re.compile(r"0|-?[1-9][0-9]{0,19}")
+#: A member, at any depth, whose value is an integer as text: a quote within a text has a backslash before it.
+_INTEGER = re.compile(rb':"(0|-?[1-9][0-9]{0,19})"')
+_COMPLETE, _COUNTER = b"XC"
+_TIMED = list(b"XiIR")
+#: The keys of flows and steps in args, also with escapes for their letters.
+_TOLD = re.compile(rb'"(?:%b)"|\\u00[567]' % b"|".join(key.encode() for key in (*FLOW_ARGS, *STEP_ARGS)))
 
 
 @dataclass(frozen=True)
@@ -96,8 +105,7 @@ class TensorflowProfiler(Importer):
         """Read all events. Raises MalformedInput when nothing can be read."""
         reader = ChromeReader(source, out)
         events = _Events(out)
-        for batch in reader.batches():
-            events.add(batch)
+        events.add_all(reader)
         document.top_level(reader, out)
         events.finish()
         events.sort_out_devices()
@@ -148,8 +156,25 @@ class _Events(ChromeEvents):
         if event.extra or event.cat:  # not by this exporter: keep all there is
             (super().complete if event.ph == "X" else super().instant)(event, ts, number)
             return
-        args = {key: _typed(value) for key, value in members_of(event).items()}
-        self._timeline.add(self.place(event), ts, dur, event.name, args, args, number)
+        args = _INTEGER.sub(_number, args_of(self.out, event, number))
+        stats = decode_json(args) if args else {}
+        self._timeline.add(self.place(event), ts, dur, event.name, args, stats, number)
+
+    def rows_to_leave(self, rows: Rows) -> npt.NDArray[np.bool_]:
+        """Make numbers of texts in args; leave what has no duration, or may have flows or a step."""
+        is_timed = np.isin(rows.phase, _TIMED)
+        categories = [text for text in occurring(rows.category[is_timed]) if rows.scanner.name(text)]
+        told = np.array([found.start() for found in _TOLD.finditer(rows.args)], np.int64)
+        args, numbers = _with_numbers(rows.args)
+        begin, end = rows.args_at, rows.args_at + rows.args_len
+        is_short = (rows.phase == _COMPLETE) & (rows.dur == 0)
+        tells = is_short | (np.searchsorted(told, begin) != np.searchsorted(told, end))
+        is_other = (rows.phase != 0) & (rows.phase != _COUNTER) & (rows.args_len > 0)
+        is_left: npt.NDArray[np.bool_] = np.where(is_timed, tells | np.isin(rows.category, categories), is_other)
+        before, behind = np.searchsorted(numbers, begin), np.searchsorted(numbers, end)
+        rows.args, rows.args_at, rows.args_len = args, begin - 2 * before, rows.args_len - 2 * (behind - before)
+        self.timed += int(np.count_nonzero(is_timed & ~is_left))
+        return is_left
 
     def sort_out_devices(self) -> None:
         """Make tracks of planes that are not hosts, which are not processes."""
@@ -162,6 +187,17 @@ class _Events(ChromeEvents):
             line.kind = TrackKind.THREAD if self.out.tracks[line.parent].kind is TrackKind.PROCESS else TrackKind.TRACK
 
 
-def _typed(value: Any) -> Any:
-    """Return a number where the exporter wrote it as text."""
-    return whole_or_text(value) if isinstance(value, str) and _INTEGER.fullmatch(value) else value
+def _number(member: re.Match[bytes]) -> bytes:
+    """Return the value of a member as a number, if it fits into 64 bits; else as it is."""
+    return member[0] if whole_of(member[1]) is None else b":" + member[1]
+
+
+def _with_numbers(args: bytes) -> tuple[bytes, I64]:
+    """Return args with numbers where the exporter wrote them as text, two bytes shorter each, and where these are."""
+    parts, places, end = list[bytes](), list[int](), 0
+    for found in _INTEGER.finditer(args):
+        if (number := _number(found)) != found[0]:
+            parts += (args[end : found.start()], number)
+            places.append(found.start())
+            end = found.end()
+    return b"".join((*parts, args[end:])), np.array(places, np.int64)

@@ -25,8 +25,10 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
+
+from msgspec.structs import replace
 
 from traceconv.families.chrome.flows import FlowSteps
 from traceconv.families.common.collective_kernels import declare_kernels
@@ -50,6 +52,7 @@ from traceconv.families.common.wire_reader import (
 )
 from traceconv.families.importer import FIELD_1, Importer, Match, Signature
 from traceconv.io.source import Head, Source
+from traceconv.model.args import AnyArgs
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import REALTIME, ClockDomain, ClockSnapshot, Run, Zero, looks_like_unix_time
 from traceconv.model.diagnostics import absent, lost, noted, repaired, skipped
@@ -87,6 +90,9 @@ PLANES = (HOST, DEVICE, "Task Environment", "#Chip")
 STEP_ARGS = ("step_num",)
 _IN, _OUT = 1, 2
 _PRODUCER, _CONSUMER = ("_p", "_pt"), ("_c", "_ct")
+_FLOW = "flow"
+#: The stats that tell flows.
+FLOW_ARGS = (_PRODUCER[0], _CONSUMER[0], _FLOW)
 #: Stats that tell about the flows or the grouping of events only.
 INTERNAL = frozenset((*_PRODUCER, *_CONSUMER, "_r"))
 _ENVIRONMENT = "Task Environment"
@@ -120,7 +126,7 @@ def ends_of_flows(stats: Mapping[str, Any]) -> list[tuple[str, bytes]]:
     for phase, (id, kind) in (("s", _PRODUCER), ("f", _CONSUMER)):
         if id in stats:
             ends.append((phase, f"{stats.get(kind, 0)} {stats[id]}".encode()))
-    flow = stats.get("flow")
+    flow = stats.get(_FLOW)
     if isinstance(flow, int):
         key = b"flow %d" % (flow >> 2)
         ends += [(phase, key) for phase, bit in (("f", _IN), ("s", _OUT)) if flow & bit]
@@ -135,11 +141,11 @@ class Timeline:
         self._out = out
 
     def add(
-        self, track: TrackId, ts: int, dur: int, name: str, args: dict[str, Any], stats: Mapping[str, Any], at: int
+        self, track: TrackId, ts: int, dur: int, name: str, args: AnyArgs, stats: Mapping[str, Any], at: int
     ) -> None:
         """Add an event; its stats tell its flows."""
         flows = ends_of_flows(stats)
-        name = step_name(name, args)
+        name = step_name(name, stats)
         if dur or flows:
             row = self._out.slice(track, ts, dur, name, "", args, at)
             for phase, key in flows:
