@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from msgspec import Struct, structs
 
 from traceconv.align.checks import Causality
 from traceconv.align.clock_overview import Survey
@@ -109,7 +110,9 @@ def changed(**members: Any) -> Returns:
 
     def with_members(original: Returns, *args: Any, **kwargs: Any) -> Any:
         result = original(*args, **kwargs)
-        return [replace(one, **members) for one in result] if isinstance(result, list) else replace(result, **members)
+        if isinstance(result, list):
+            return [replace(one, **members) for one in result]
+        return (structs.replace if isinstance(result, Struct) else replace)(result, **members)
 
     return with_members
 
@@ -353,7 +356,11 @@ MUTANTS: Sequence[Mutant] = (
         lambda _original, _traces, inputs, *_args: {one.key: [] for one in inputs.clocks},
         aligned("early-work-by-user"),
     ),
-    Mutant("align:_alignment", lambda original, *args: replace(original(*args), pairs=[]), aligned("copy-not-stated")),
+    Mutant(
+        "align:_alignment",
+        lambda original, *args: structs.replace(original(*args), pairs=[]),
+        aligned("copy-not-stated"),
+    ),
     Mutant("align.report:_pair", given({}), aligned("launches")),
     Mutant("align.clock_overview:survey", survey_of_nothing, aligned("hosts")),
     # merging

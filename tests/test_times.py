@@ -179,7 +179,10 @@ def test_shown_times(ns: int, text: str) -> None:
 
 @pytest.mark.parametrize(
     ("ns", "text"),
-    [(0, "0 ns"), (0.25, "0.25 ns"), (999, "999 ns"), (1000, "1 µs"), (-71_496_800, "-71.5 ms"), (1.5e9, "1.5 s")],
+    [
+        *((0, "0 ns"), (0.25, "0.25 ns"), (999, "999 ns"), (1000, "1 µs"), (-71_496_800, "-71.5 ms"), (1.5e9, "1.5 s")),
+        *((999_499, "999 µs"), (999_500, "1 ms"), (-999_700, "-1 ms"), (9e15, "104 d 4 h")),
+    ],
 )
 def test_three_digits_for_people(ns: float, text: str) -> None:
     assert format_short(ns) == text

@@ -31,6 +31,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from msgspec import structs
 
 from tests.golden import ROOT, Case
 from traceconv.align import Alignment, Policy, align
@@ -81,7 +82,7 @@ class Merge:
         stated = parse_constraints(names, **{_KINDS[name]: value for name, value in options.items() if name in _KINDS})
         given = (text.partition("=") for text in options.get("offset", ()))
         offsets = {names.index(name): _ns(offset) for name, _, offset in given}
-        return replace(
+        return structs.replace(
             stated,
             offsets={index: ns for index, (ns, _) in offsets.items()},
             offsets_within={index: within for index, (_, within) in offsets.items()},

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from msgspec import structs
 
 from tests.align.pairs import private, recordings
 from traceconv.align import Alignment, Policy, align
@@ -133,7 +134,7 @@ def test_the_order_of_the_inputs_does_not_matter(traces: list[Trace], alignment:
 def test_a_wrong_map_breaks_nearly_all(traces: list[Trace], alignment: Alignment) -> None:
     maps = [dict(own) for own in alignment.maps]
     maps[1][0] = maps[1][0].then(ClockMap(-1_000_000))
-    (check,) = causality(traces, replace(alignment, maps=maps)).checks
+    (check,) = causality(traces, structs.replace(alignment, maps=maps)).checks
     assert check.after.count > 0.95 * check.checked
     assert check.after.worst_ns == pytest.approx(1_000_000, abs=20_000)
     trace = traces[1]
@@ -163,8 +164,8 @@ def moved(alignment: Alignment, by_ns: int, **changes: Any) -> Alignment:
     """The alignment with the second file somewhere else, on the same evidence."""
     maps = [dict(own) for own in alignment.maps]
     way = maps[1][0]
-    maps[1][0] = replace(way.then(ClockMap(by_ns)), **changes)
-    return replace(alignment, maps=maps)
+    maps[1][0] = structs.replace(way.then(ClockMap(by_ns)), **changes)
+    return structs.replace(alignment, maps=maps)
 
 
 def test_a_check_measures_against_the_bound_that_is_stated(traces: list[Trace], alignment: Alignment) -> None:
@@ -220,8 +221,8 @@ def test_files_whose_work_sticks_out_are_refused() -> None:
 
 def test_refused_pairs_are_not_judged(traces: list[Trace], alignment: Alignment) -> None:
     (pair,) = alignment.pairs
-    refused = replace(pair, estimate=replace(pair.estimate, verdict=Verdict.AMBIGUOUS))
-    assert causality(traces, replace(alignment, pairs=[refused])).checks == ()
+    refused = structs.replace(pair, estimate=structs.replace(pair.estimate, verdict=Verdict.AMBIGUOUS))
+    assert causality(traces, structs.replace(alignment, pairs=[refused])).checks == ()
 
 
 def gpu_files(early: int = 0, *, known: bool = True) -> list[Trace]:
@@ -263,7 +264,7 @@ def test_what_the_user_says_is_judged_by_the_launches() -> None:
 @pytest.mark.parametrize("turned", [False, True])
 def test_clocks_under_which_most_kernels_begin_before_their_launches_are_refused(early_us: int, turned: bool) -> None:
     """As the files state them, also of two files of one format; the word of the user stands, with a warning."""
-    host, device = (replace(one, sources=[replace(one.sources[0], format="one")]) for one in gpu_files())
+    host, device = (replace(one, sources=[structs.replace(one.sources[0], format="one")]) for one in gpu_files())
     early = device.slices.ts - (early_us + 10) * US
     wrong = device.with_tables(slices=replace(device.slices, ts=early))
     with pytest.raises(InconsistentClocks, match="40 of 40 kernels start before the calls that launched them") as error:

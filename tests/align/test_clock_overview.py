@@ -62,6 +62,14 @@ def test_no_clock_is_suggested_for_a_file_that_says_where_it_is() -> None:
     assert "--clock" not in " ".join(advice(based, trace("b.json", PRIVATE)))
 
 
+def test_a_clock_is_suggested_where_it_relates_the_other_file() -> None:
+    log = trace("b.log", BOOT)
+    words = "if b.log counts the monotonic clock of this machine: --clock b.log=monotonic"
+    assert words not in advice(wall(), log)
+    both = [ClockSnapshot(MONOTONIC, 5 * S, REALTIME, UNIX, 0, "read together")]
+    assert words in advice(trace("k.json", REALTIME, [UNIX], both), log)
+
+
 def test_an_anchor_file_is_not_asked_for_again() -> None:
     wanted = "traceconv anchor -o"
     assert wanted in " ".join(advice(wall(), trace("b.json", BOOT)))

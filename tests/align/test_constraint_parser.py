@@ -7,7 +7,6 @@ import itertools
 import re
 import shlex
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from tests.golden import ROOT
 from traceconv.align import Alignment, align

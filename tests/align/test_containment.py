@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from msgspec import structs
 
 from tests.benchmarks.alignment.recordings import load, truth
 from traceconv.align import Alignment, Policy, align, containment
@@ -24,7 +25,7 @@ from traceconv.model.layout import lay_out
 from traceconv.model.source_info import Layer, SourceInfo
 from traceconv.model.trace import Trace, take
 
-WALL, NOW = replace(REALTIME, machine="here"), 1_790_000_000_000_000_000
+WALL, NOW = structs.replace(REALTIME, machine="here"), 1_790_000_000_000_000_000
 MS = 1_000_000
 CHAIN, STEADY, SHORT = "chain_torch", "short_torch_steady_10", "short_torch_lstm_10"
 
@@ -43,7 +44,7 @@ def moved(trace: Trace, by_ns: int, from_share: float = 0.0) -> Trace:
 
 def renamed(trace: Trace, name: str) -> Trace:
     """The same under another file name."""
-    return trace.with_tables(sources=[replace(trace.sources[0], name=name)])
+    return trace.with_tables(sources=[structs.replace(trace.sources[0], name=name)])
 
 
 def checked(traces: list[Trace], offsets: dict[int, int] | None = None) -> tuple[list[Check], Alignment]:
@@ -290,7 +291,7 @@ def test_how_far_a_call_sticks_out_is_found_by_looking_at_all_stretches(seed: in
     assert (found == 0).tolist() == [out == 0 for out in wanted]
     assert (found >= np.array(wanted) - 1e-6).all()  # a longer one may be further away
     fitting, move = most_fitting(nest, calls, 1e6)
-    moved_calls = replace(calls, start=calls.start + move)
+    moved_calls = structs.replace(calls, start=calls.start + move)
     assert abs(fitting - np.count_nonzero(sticking_out(nest, moved_calls) == 0)) <= 1
     assert fitting >= np.count_nonzero(sticking_out(nest, calls) == 0)
 

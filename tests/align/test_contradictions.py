@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from msgspec import structs
 
 from tests import commands
 from tests.benchmarks.alignment.recordings import load, truth, without_metadata
@@ -403,7 +404,9 @@ def with_a_wrong_pair(monkeypatch: pytest.MonkeyPatch, wrong: set[str], by_ns: i
         pair = right(a, b, known, names)
         if pair is None or {a.name, b.name} != wrong:
             return pair
-        return replace(pair, clock_map=replace(pair.clock_map, offset_ns=pair.clock_map.offset_ns + by_ns))
+        return structs.replace(
+            pair, clock_map=structs.replace(pair.clock_map, offset_ns=pair.clock_map.offset_ns + by_ns)
+        )
 
     monkeypatch.setattr(comparison, "estimate_pair", tricked)
 

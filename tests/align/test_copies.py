@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import nullcontext, suppress
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from click.testing import CliRunner
+from msgspec.structs import replace
 
 from tests.align.test_contradictions import EPOCH_NS, OWN, QUARTER_NS, made, snap, view
 from tests.golden import ROOT

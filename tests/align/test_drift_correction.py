@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from tests.align.pairs import private
 from tests.align.test_launches import DEVICE_ZERO, HOST_ZERO, device_file, error, host_file, related, run

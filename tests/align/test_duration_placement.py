@@ -9,6 +9,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from msgspec import structs
 
 from tests.benchmarks.alignment.simulate import Shape, Truth, inner, outer, run
 from tests.golden import ROOT
@@ -250,7 +251,7 @@ def test_what_holds_slices_of_a_log_is_laid_around_them() -> None:
 
 def again(host: Trace, name: str, later: int = 0) -> Trace:
     """Another recording of the same work."""
-    source = replace(host.sources[0], name=name)
+    source = structs.replace(host.sources[0], name=name)
     moved = replace(host.slices, ts=host.slices.ts + later)
     return replace(host, sources=[source]).with_tables(slices=moved)
 
@@ -284,7 +285,7 @@ def test_two_recordings_that_agree_are_no_rivals() -> None:
 def test_two_logs_in_the_same_slices_are_told() -> None:
     host, guest = pair(1, Shape(iterations=40, operators=30, jitter_operator=0.05))
     shorter = replace(guest.slices, dur=np.maximum(guest.slices.dur - 1, 0))
-    other = replace(guest, sources=[replace(guest.sources[0], name="other.log")]).with_tables(slices=shorter)
+    other = replace(guest, sources=[structs.replace(guest.sources[0], name="other.log")]).with_tables(slices=shorter)
     first, second = align([host, guest, other]).receipt[1:]
     assert first.warnings == ("it lies in the same slices as other.log, so one of the two must be of another run",)
     assert second.warnings == ("it lies in the same slices as library.log, so one of the two must be of another run",)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from msgspec import structs
 
 from tests.benchmarks.alignment.simulate import Run, Shape, Truth, inner, network, outer, run
 from tests.golden import ROOT, Case
@@ -23,7 +24,7 @@ NO_TIMES = Truth(0.0, 0.0)
 
 
 def without_times(events: Events) -> Events:
-    return replace(events, start=np.zeros(len(events)))
+    return structs.replace(events, start=np.zeros(len(events)))
 
 
 def related(
@@ -77,7 +78,7 @@ def test_pairs_are_in_order_and_of_one_kind() -> None:
 
 def test_starts_of_the_log_are_not_looked_at() -> None:
     a, b, *_ = related(1011)
-    moved = replace(b, start=np.random.default_rng(0).permutation(len(b)) * 1e9)
+    moved = structs.replace(b, start=np.random.default_rng(0).permutation(len(b)) * 1e9)
     one, other = align_durations(a, b), align_durations(a, moved)
     assert one.pairs is not None
     assert other.pairs is not None
@@ -117,7 +118,7 @@ def test_copies_of_one_iteration_are_ambiguous_by_their_spacing() -> None:
     kind = np.tile([0, 1, 0, 1, 2], 12).astype(np.int32)
     start = np.arange(12).repeat(5) * 1e6 + np.tile([0, 310e3, 360e3, 430e3, 560e3], 12)
     a = Events(start, dur, kind, 0, 1000.0)
-    b = replace(a.take(np.arange(20, 40)), start=np.zeros(20), dur=dur[20:40] - 3000)
+    b = structs.replace(a.take(np.arange(20, 40)), start=np.zeros(20), dur=dur[20:40] - 3000)
     found = align_durations(a, b)
     assert found.verdict is Verdict.AMBIGUOUS
     assert "other offsets, 1 ms apart; " in str(found.reason)
@@ -134,7 +135,7 @@ def test_few_events_are_refused(count: int) -> None:
     few = b.take(np.arange(count))
     assert align_durations(a, few).verdict is Verdict.INSUFFICIENT
     assert align_durations(few, b).verdict is Verdict.INSUFFICIENT
-    assert align_durations(a, replace(b, dur=np.zeros(len(b)))).verdict is Verdict.INSUFFICIENT
+    assert align_durations(a, structs.replace(b, dur=np.zeros(len(b)))).verdict is Verdict.INSUFFICIENT
 
 
 def test_work_that_does_not_repeat_is_placed_but_not_verified() -> None:
@@ -151,7 +152,7 @@ def test_wrong_kinds_cost_only_their_own_pairs() -> None:
     kind = b.kind.copy()
     wrong = np.random.default_rng(0).random(len(b)) < 0.1
     kind[wrong] = (kind[wrong] + 1) % 4
-    found = align_durations(a, replace(b, kind=kind))
+    found = align_durations(a, structs.replace(b, kind=kind))
     assert not found.verdict.unusable, found.reason
     assert right(found, source, rows)[0] >= 0.97
 

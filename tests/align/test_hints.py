@@ -16,6 +16,7 @@ from pathlib import Path
 import click
 import numpy as np
 import pytest
+from msgspec import structs
 
 import traceconv
 from tests import commands
@@ -112,7 +113,7 @@ def in_another_zone() -> Case:
 
 def early_kernels() -> Case:
     """Kernels that begin before their launches, by the clocks that both files state."""
-    host, device = (replace(one, sources=[replace(one.sources[0], format="one")]) for one in gpu_files())
+    host, device = (replace(one, sources=[structs.replace(one.sources[0], format="one")]) for one in gpu_files())
     off = 5 * MS + 10 * US
     device = device.with_tables(slices=replace(device.slices, ts=device.slices.ts - off))
     return Case([host, device], (moved(0), moved(off)), open={"TIME": format_option(off)})
@@ -145,7 +146,7 @@ def two_ranks(ahead: int) -> Callable[[], Case]:
 
 
 def named(trace: Trace, name: str) -> Trace:
-    return trace.with_tables(sources=[replace(trace.sources[0], name=name, path=name)])
+    return trace.with_tables(sources=[structs.replace(trace.sources[0], name=name, path=name)])
 
 
 def of_hosts(name: str) -> Callable[[], Case]:
@@ -182,11 +183,11 @@ def beside(
 def of_one_boot() -> Case:
     """Two files that count from the boot of a machine that neither names."""
     clock = ClockDomain("boot", Zero.BOOT_AND_SLEEP, Run.MONOTONIC)
-    return beside(trace("a", clock, [5 * S]), trace("b", replace(clock, name="another"), [5 * S]), 0)
+    return beside(trace("a", clock, [5 * S]), trace("b", structs.replace(clock, name="another"), [5 * S]), 0)
 
 
 def of_one_monotonic_clock() -> Case:
-    return beside(trace("a", BOOT, [5 * S]), trace("b", replace(BOOT, name="another"), [5 * S]), 0)
+    return beside(trace("a", BOOT, [5 * S]), trace("b", structs.replace(BOOT, name="another"), [5 * S]), 0)
 
 
 def of_a_named_machine() -> Case:
@@ -194,7 +195,7 @@ def of_a_named_machine() -> Case:
 
 
 def of_one_of_two_machines() -> Case:
-    far = trace("far", replace(MONOTONIC, machine="far"), [0])
+    far = trace("far", structs.replace(MONOTONIC, machine="far"), [0])
     true = moved(UNIX - 100 * S), moved(UNIX), moved(UNIX - 100 * S)
     given = ("--on-ambiguous", "separate", "--clock", "b=monotonic")
     return Case([perf(), far, trace("b", BOOT)], true, given, {"HOST": "vm"})
@@ -320,7 +321,7 @@ def merged(case: Case, options: Sequence[str]) -> Alignment:
     }
     kinds = {"anchors": "anchor", "drifts": "drift", "clocks": "clock", "zones": "tz", "dates": "date"}
     stated = parse_constraints(names, **{kind: values.get(name, []) for kind, name in kinds.items()})
-    constraints = replace(
+    constraints = structs.replace(
         stated,
         offsets={index: ns for index, (ns, _) in offsets.items()},
         offsets_within={index: within for index, (_, within) in offsets.items()},

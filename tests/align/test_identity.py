@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from itertools import permutations
 
 import pytest
+from msgspec.structs import replace
 
 from traceconv.align import Alignment, Policy, align
 from traceconv.align.constraints import NO_CONSTRAINTS, ClockConstraint, ClockKind, Constraints, parse_clock

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from datetime import date
 
 import pytest
+from msgspec.structs import replace
 
 from tests.align.test_constraint_parser import LOCAL, PRIVATE, REALTIME, RUN, TIME_OF_DAY, UNIX, S, trace
 from traceconv.align import align

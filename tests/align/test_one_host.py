@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from msgspec import structs
 
 from tests.align.pairs import trace_of
 from tests.benchmarks.alignment.one_host_trials import (
@@ -136,8 +137,8 @@ def test_clocks_that_are_not_known_exactly_tell_no_calls_apart(
     known = containment.with_others_apart
 
     def less_known(inputs: Inputs, placed: Placed, names: NameMap) -> Placed:
-        maps = {key: replace(one, bound_ns=bound_ns if key[0] else 0) for key, one in placed.maps.items()}
-        return known(inputs, replace(placed, maps=maps), names)
+        maps = {key: structs.replace(one, bound_ns=bound_ns if key[0] else 0) for key, one in placed.maps.items()}
+        return known(inputs, structs.replace(placed, maps=maps), names)
 
     monkeypatch.setattr(containment, "with_others_apart", less_known)
     assert bool(align(log_of_two(0)[0]).others) == apart
@@ -299,7 +300,7 @@ def test_two_processes_are_warned_of_once() -> None:
 def test_a_drift_that_files_contradict_widens_the_bound(ppm: int) -> None:
     made = run(np.random.default_rng(1), Shape(iterations=4))
     seen, _ = inner(np.random.default_rng(2), made, Truth(offset=0.0, drift=0.0))
-    wall = replace(REALTIME, resolution_ns=1000)
+    wall = structs.replace(REALTIME, resolution_ns=1000)
     traces = [trace_of(outer(made), "f.json", wall), trace_of(seen, "o.log", wall)]
     found = align(traces, constraints=Constraints(drifts={1: round(ppm * 1e-6 / DRIFT_UNIT)}))
     starts = traces[1].slices.ts

@@ -10,7 +10,6 @@ import json
 import re
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -19,6 +18,7 @@ import jsonschema
 import numpy as np
 import pytest
 from click.testing import CliRunner, Result
+from msgspec.structs import replace
 
 from tests import GROWTH_S
 from tests.golden import ROOT

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from msgspec import structs
 
 from tests.align.pairs import TRUTH, recordings, trace_of
 from tests.align.test_hosts import MS, NOW, SECOND, log, profile
@@ -137,7 +138,7 @@ def test_how_far_a_file_was_moved_is_against_what_it_states(
     names = [trace.sources[0].name for trace in traces]
     constraints = parse_constraints(names, anchors=more.get("anchors", ()))
     policy = Policy(on_ambiguous="best")  # some of these do not overlap
-    alignment = align(traces, policy=policy, constraints=replace(constraints, offsets=more.get("offsets", {})))
+    alignment = align(traces, policy=policy, constraints=structs.replace(constraints, offsets=more.get("offsets", {})))
     assert [line.moved_ns for line in alignment.receipt] == moves
     assert not any("moved_ns" in line.as_json() for line in alignment.receipt)
 

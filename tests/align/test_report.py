@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import xml.etree.ElementTree as ElementTree
-from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ from typing import Any
 import jsonschema
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from tests.align.pairs import TRUTH, private, recordings, trace_of
 from tests.benchmarks.alignment.simulate import BentTruth, S, Shape, inner, outer, run, slewed

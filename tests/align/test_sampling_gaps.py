@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec import structs
 
 from tests.benchmarks.alignment.simulate import MS, US, S, Shape, Truth, as_samples, interrupted, outer, run
 from tests.benchmarks.alignment.trials import watched_pair, watched_trial
@@ -133,7 +134,7 @@ def test_samples_that_interrupt_nothing_tell_nothing() -> None:
 
 def test_a_dozen_samples_are_too_few() -> None:
     what = readings()
-    few = replace(what, threads=((what.threads[0][0], what.threads[0][1][:12]),))
+    few = structs.replace(what, threads=((what.threads[0][0], what.threads[0][1][:12]),))
     found = align_interruptions(few, [(right_offset(what) - MS, right_offset(what) + MS)], LIMIT, hard=True)
     assert found.verdict is Verdict.AMBIGUOUS
     assert "too few" in str(found.reason)
@@ -148,7 +149,7 @@ def test_samples_at_nearly_one_time_are_too_few(count: int, within: int, hard: b
     reads, samples = what.threads[0]
     bunch = np.sort(samples[500] + np.random.default_rng(count).integers(0, within + 1, count))
     middle = right_offset(what)
-    at_once = replace(what, threads=((reads, bunch),))
+    at_once = structs.replace(what, threads=((reads, bunch),))
     found = align_interruptions(at_once, [(middle - 0.3 * MS, middle + 0.3 * MS)], LIMIT, hard=hard)
     assert found.verdict is Verdict.AMBIGUOUS
     assert "too few" in str(found.reason)
@@ -159,7 +160,7 @@ def test_samples_at_nearly_one_time_are_too_few(count: int, within: int, hard: b
 def test_any_times_of_samples_are_answered(times: list[int], hard: bool) -> None:
     what = readings()
     reads, samples = what.threads[0]
-    some = replace(what, threads=((reads, np.sort(samples[100] + np.array(times, np.float64))),))
+    some = structs.replace(what, threads=((reads, np.sort(samples[100] + np.array(times, np.float64))),))
     middle = right_offset(what)
     align_interruptions(some, [(middle - 0.3 * MS, middle + 0.3 * MS)], LIMIT, hard=hard)
 
@@ -168,7 +169,7 @@ def test_any_times_of_samples_are_answered(times: list[int], hard: bool) -> None
 def test_threads_with_one_sample_each_have_no_period() -> None:
     what = readings()
     reads, samples = what.threads[0]
-    single = replace(what, threads=tuple((reads, samples[at : at + 1]) for at in range(100, 900)))
+    single = structs.replace(what, threads=tuple((reads, samples[at : at + 1]) for at in range(100, 900)))
     middle = right_offset(what)
     found = align_interruptions(single, [(middle - MS, middle + MS)], LIMIT, hard=False)
     assert found.verdict is Verdict.AMBIGUOUS

@@ -29,9 +29,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from itertools import chain
+
+from msgspec.structs import replace
 
 from traceconv.align.causality import believed, causality
 from traceconv.align.checks import Causality
@@ -117,7 +118,7 @@ def checked_alignment(
         from traceconv.align.devices import with_device_bounds  # few merges need it
 
         alignment = with_device_bounds(alignment, checks.matched.occurrences)
-    return replace(alignment, again=None), checks  # which keeps the inputs in memory
+    return replace(alignment, again=None, collectives=None), checks  # which keep the inputs in memory
 
 
 def _checked(traces: Sequence[Trace], policy: Policy, constraints: Constraints) -> Causality:
@@ -156,6 +157,7 @@ def _alignment(
         hosts_apart=inputs.hosts_apart,
         repeats=inputs.repeats,
         skews=inputs.skews,
+        collectives=inputs.collectives,
         others=placed.others,
         constraints=constraints,
         again=partial(_checked, traces, policy),

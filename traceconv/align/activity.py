@@ -6,10 +6,11 @@ slices last in its interval.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from traceconv.align.estimate import Array, Bins, Estimate, Events, Method, Prior, Rival, Samples, insufficient
 from traceconv.align.geometry import F64, Chain, Line, box, margin_of, null_margin
@@ -32,8 +33,7 @@ _COUNTED_ONE_PLACE = 0.25
 _BEYOND_PART = 100
 
 
-@dataclass(frozen=True, slots=True)
-class Busy:
+class Busy(Struct, frozen=True):
     """The union of slices: intervals that neither overlap nor touch, ns.
 
     Attributes:
@@ -84,8 +84,7 @@ class Busy:
         return y - offset - drift / (1 + drift) * (y - offset - self.middle)
 
 
-@dataclass(frozen=True, slots=True)
-class _Lags:
+class _Lags(Struct, frozen=True):
     """The lags of a coarse search, in bins: all at which two recordings overlap.
 
     Attributes:
@@ -113,8 +112,7 @@ class _Lags:
         return np.concatenate((correlation[-self.size_a + 1 :], correlation[: self.size_b]))
 
 
-@dataclass(frozen=True, slots=True)
-class Sampled:
+class Sampled(Struct, frozen=True):
     """The likelihood of labelled samples.
 
     Attributes:
@@ -219,8 +217,7 @@ class Sampled:
         return np.asarray(total[:, None] + np.cumsum(change.reshape(blocks, -1)[:, :-1], axis=1), np.float64)
 
 
-@dataclass(frozen=True, slots=True)
-class Counted:
+class Counted(Struct, frozen=True):
     """The likelihood of deltas: a rate while idle, another one while busy, and noise with heavy tails.
 
     Attributes:
@@ -367,8 +364,7 @@ _LEAST_AT_END = 16
 _LEAST_GAIN, _LEAST_OF_GAP = 4.0, 0.8
 
 
-@dataclass(frozen=True, slots=True)
-class _Place:
+class _Place(Struct, frozen=True):
     """A relation of the clocks, and the log-likelihood of each sample or delta."""
 
     offset: float

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from itertools import combinations, product
 from shlex import quote
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from traceconv.align.constraints import Anchor, EventPoint, Point
 from traceconv.align.domains import ClockWarning, Key, is_definition, main_clock
@@ -44,8 +45,7 @@ _MOST_NAMES = 2000
 _LESS_ACCURATE = "one of them is wrong, or less accurate than stated: append ~TIME, its uncertainty"
 
 
-@dataclass(frozen=True, slots=True)
-class Relation:
+class Relation(Struct, frozen=True):
     """An edge of the clock graph, with a drift.
 
     Attributes:
@@ -60,8 +60,7 @@ class Relation:
     back: ClockMap | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Instant:
+class Instant(Struct, frozen=True):
     """An anchor, with its points as times.
 
     Attributes:

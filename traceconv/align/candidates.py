@@ -10,10 +10,11 @@ its own evidence, enough pairs within feasible bounds; without it there is no es
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from traceconv.align.estimate import Array, Events, Prior, some_of
 from traceconv.align.geometry import F64, Chain, Line, margin_of, null_margin, quantile, robust_line, spread_of
@@ -294,8 +295,7 @@ SAME_PLACE_NS = 200 * _US  # Offsets no further apart than this are one, ns. Not
 BLOCK_EVENTS = 40  # The events of a block, since neighbours are similar (simulated).
 
 
-@dataclass(frozen=True, slots=True)
-class Candidate:
+class Candidate(Struct, frozen=True):
     """An offset at which the two may fit.
 
     Attributes:
@@ -308,8 +308,7 @@ class Candidate:
     score: F64
 
 
-@dataclass(frozen=True, slots=True)
-class Chunk:
+class Chunk(Struct, frozen=True):
     """The events that candidates are compared on: all of one side and the first events of the other one.
 
     Attributes:
@@ -327,7 +326,7 @@ class Chunk:
     bin: float
     matcher: Matcher
     span: tuple[float, float]
-    refined: dict[tuple[Line, tuple[float, ...]], tuple[Line, float] | None] = field(default_factory=dict)
+    refined: dict[tuple[Line, tuple[float, ...]], tuple[Line, float] | None] = {}
 
     @classmethod
     def starts(cls, a: Events, b: Events, prior: Prior) -> Iterator[Chunk]:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from itertools import combinations, islice
 from shlex import quote
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from traceconv.align.constraints import NO_CONSTRAINTS, Constraints
 from traceconv.align.domains import Key, timed_clocks, zone_advice
@@ -25,8 +27,7 @@ if TYPE_CHECKING:
 _MOST_PAIRED = 16
 
 
-@dataclass(frozen=True, slots=True)
-class ClockLine:
+class ClockLine(Struct, frozen=True):
     """A clock of an input.
 
     Attributes:
@@ -43,8 +44,7 @@ class ClockLine:
     warnings: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class PairLine:
+class PairLine(Struct, frozen=True):
     """Two inputs: the relation of their events, or advice to relate them.
 
     Attributes:
@@ -58,8 +58,7 @@ class PairLine:
     advice: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Survey:
+class Survey(Struct, frozen=True):
     """The clocks of inputs and their relations.
 
     Attributes:
@@ -124,8 +123,7 @@ def _within(behind: Mapping[Key, Behind], clock_map: ClockMap | None, *clocks: K
     return clock_map
 
 
-@dataclass(frozen=True, slots=True)
-class _RelatedMaps:
+class _RelatedMaps(Struct, frozen=True):
     """The relations of clocks, with the offsets of the user."""
 
     inputs: Inputs
@@ -162,8 +160,9 @@ def _advice(first: ClockInput, second: ClockInput, maps: _RelatedMaps, *, anchor
     else:
         words += [
             f"if {side.name} counts the monotonic clock of this machine: --clock {quote(side.name)}=monotonic"
-            for side in lost
-            if side.counted.zero is Zero.BOOT and not side.counted.machine
+            for side, other in ((first, second), (second, first))
+            if side in lost and side.counted.zero is Zero.BOOT and not side.counted.machine
+            if any(domain.zero is Zero.BOOT for domain in maps.inputs.graph.maps_to(other.domain))
         ]
     if Zero.BOOT in (first.domain.zero, second.domain.zero) and not anchored:
         words.append("next time, read the clocks around the run: traceconv anchor -o anchor.json -- COMMAND")

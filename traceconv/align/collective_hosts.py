@@ -12,16 +12,16 @@ of the others, or whose ranks contradict each other, is left out of the island.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, field, replace
 from itertools import combinations
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from traceconv.align.collective_matching import WALL_CLOCKS_AGREE_NS, ByOrder, Unsettled, ordered_collectives
 from traceconv.align.collectives import (
     Mask,
     Occurrences,
-    Terms,
     joined_numbers,
     numbered_collectives,
     one_sided_collectives,
@@ -56,8 +56,7 @@ _LEAST = 8
 _MOST_PAIRED = 16
 
 
-@dataclass(frozen=True, slots=True)
-class PlacedHost:
+class PlacedHost(Struct, frozen=True):
     """The placement of the wall clock of a host.
 
     Attributes:
@@ -71,8 +70,7 @@ class PlacedHost:
     groups: int
 
 
-@dataclass(frozen=True, slots=True)
-class PlacedHosts:
+class PlacedHosts(Struct, frozen=True):
     """The placements of the wall clocks of hosts.
 
     Attributes:
@@ -86,7 +84,7 @@ class PlacedHosts:
             and the collectives, in order, that were compared; None without such hosts.
     """
 
-    hosts: dict[int, PlacedHost] = field(default_factory=dict)
+    hosts: dict[int, PlacedHost] = {}
     contradicting: tuple[tuple[int, int, int], ...] = ()
     records: Occurrences | None = None
     intervals: tuple[HostIntervals, ...] = ()
@@ -111,6 +109,9 @@ def with_hosts_related(inputs: Inputs, *, leave_contradictions: bool = False) ->
         UnverifiedAlignment: the collectives have no sequence numbers, and no offset satisfies them, since recordings
             lack some.
     """
+    if len(_hosts(inputs)) < 2:
+        return inputs
+    inputs = replace(inputs, collectives=recorded_collectives(inputs.traces, inputs.repeats, inputs.skews))
     roughly = _roughly_moved(inputs)
     while roughly:
         found = _with_hosts_related(_corrected(inputs, roughly), roughly, leave_contradictions=True)
@@ -174,10 +175,8 @@ def _with_hosts_related(
 ) -> Inputs:
     """Return the inputs as `with_hosts_related` does."""
     hosts = _hosts(inputs)
-    if len(hosts) < 2:
-        return inputs
     maps = _maps(inputs, hosts, roughly)
-    seen = recorded_collectives(inputs.traces, maps, Terms(), inputs.repeats, inputs.skews)
+    seen = inputs.collectives.placed(maps) if inputs.collectives else None
     if seen is None:
         return inputs
     host_of = np.array([hosts.index(wall) if wall in hosts else -1 for wall in _firsts(inputs)])
@@ -332,13 +331,16 @@ def _island(
         return PlacedHosts() if uneven[2].shown is Ends.FEW else PlacedHosts(uneven=uneven)
     drawn, level = limits(*stated) if np.any(found.most) else None, limits(*exact, 0.0)
     hosts: dict[int, PlacedHost] = {}
+    group_of = np.zeros(len(part), np.int64)
+    group_of[which.matches.number] = which.matches.group
+    collective, host = np.nonzero(part)
+    groups = np.bincount(np.unique(np.stack((host, group_of[collective])), axis=1)[0], minlength=part.shape[1])
     for number, at in enumerate(used.tolist()):
         if number:
-            placing = which.matches.where(part[which.matches.number, at])
             clock_map = map_of_host(intervals, level, lines, number, drawn)
             clock_map = replace(clock_map, bound_ns=clock_map.stated_bound_ns + edge_ns)
             clock_map = replace(clock_map, verdict=Verdict.ASSUMED) if which.by_wall_clocks else clock_map
-            hosts[at] = PlacedHost(int(used[0]), clock_map, placing.count, len(np.unique(placing.group)))
+            hosts[at] = PlacedHost(int(used[0]), clock_map, int(np.sum(part[:, at])), int(groups[at]))
     return PlacedHosts(hosts, intervals=(intervals,), apart=tuple(_apart(intervals, lines, used, part[:, used])))
 
 

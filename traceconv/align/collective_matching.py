@@ -21,10 +21,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from traceconv.align.collectives import (
     Impossible,
@@ -57,8 +58,7 @@ _TRIED_FIRST, _MOST_SHIFTS = 32, 3
 _LEAST_CHUNK = 3
 
 
-@dataclass(frozen=True, slots=True)
-class Shift:
+class Shift(Struct, frozen=True):
     """A shift between the sequences of collectives of two ranks.
 
     Attributes:
@@ -82,8 +82,7 @@ class Shift:
         return rows[begin : begin + self.count], partners[begin - self.by : begin - self.by + self.count]
 
 
-@dataclass(frozen=True, slots=True)
-class Unsettled:
+class Unsettled(Struct, frozen=True):
     """Two inputs of different hosts whose collectives cannot be matched for certain.
 
     Attributes:
@@ -94,8 +93,7 @@ class Unsettled:
     several: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Odd:
+class Odd(Struct, frozen=True):
     """Two ranks with equal sequences that fit neither as drawn, nor with an offset, nor with a shift.
 
     Attributes:
@@ -107,8 +105,7 @@ class Odd:
     set_by_ns: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class ByOrder:
+class ByOrder(Struct, frozen=True):
     """The matches of collectives without sequence numbers.
 
     Attributes:
@@ -147,8 +144,7 @@ def ordered_collectives(records: Occurrences, host: I64, *, drawn: bool = False)
     return ByOrder(matched, by_wall_clocks, tuple(unsettled), tuple(odd))
 
 
-@dataclass(frozen=True, slots=True)
-class _Pair:
+class _Pair(Struct, frozen=True):
     """The match of two ranks."""
 
     rows: I64
@@ -380,8 +376,7 @@ def _chosen(shifts: list[Shift], records: Occurrences, rows: I64, partners: I64)
 # -- Match the collectives that several ranks recorded, on trace time, for checks, flows and reports -----------------
 
 
-@dataclass(frozen=True, slots=True)
-class Matched:
+class Matched(Struct, frozen=True):
     """The collectives that several ranks recorded.
 
     Attributes:
@@ -415,8 +410,8 @@ class Matched:
 
 def match_collectives(traces: Sequence[Trace], alignment: Alignment) -> Matched:
     """Match the collectives of inputs of different ranks; none, with their terms, if fewer than two ranks have any."""
-    terms = Terms()
-    seen = recorded_collectives(traces, alignment.maps, terms, alignment.repeats, alignment.skews)
+    recorded = alignment.collectives or recorded_collectives(traces, alignment.repeats, alignment.skews)
+    terms, seen = (recorded.terms, recorded.placed(alignment.maps)) if recorded else (Terms(), None)
     nothing = Occurrences.none()
     none = Matched(nothing, (), nothing, terms, (), nothing)
     if seen is None:

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, field, fields, replace
 from itertools import compress, count
 from operator import attrgetter
 from shlex import quote
@@ -20,7 +19,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
-from msgspec import structs
+from msgspec import Struct, field
+from msgspec.structs import astuple, replace
 
 from traceconv.align.checks import Breaches, Check, Contradiction, Rule
 from traceconv.align.constraints import KEEP_CLOCKS, Constraints
@@ -31,7 +31,7 @@ from traceconv.errors import TraceconvError
 from traceconv.io.shown import listed
 from traceconv.model.args import durations_recorded
 from traceconv.model.clocks import HOSTS_DRIFT, NO_BOUND_NS, UNSTATED_BOUND_NS, ClockMap, Verdict
-from traceconv.model.columns import I64
+from traceconv.model.columns import I64, occurring
 from traceconv.model.numbers import format_option, format_short, format_uncertainty
 from traceconv.model.stated_collectives import MESSAGES, Group, GroupStated, Side, stated_collectives
 from traceconv.model.trace import Trace
@@ -50,8 +50,7 @@ _MOST_STEPS = 20
 _MOST_ASKED = 16
 
 
-@dataclass(frozen=True, slots=True)
-class Occurrences:
+class Occurrences(Struct, frozen=True):
     """Records of collectives, one for each rank that took part, in columns of equal length.
 
     Attributes:
@@ -87,17 +86,16 @@ class Occurrences:
     @staticmethod
     def joined(several: Sequence[Occurrences]) -> Occurrences:
         """Concatenate the records of several tables."""
-        columns = ([getattr(table, column.name) for table in several] for column in fields(Occurrences))
-        return Occurrences(*map(np.concatenate, columns))
+        return Occurrences(*map(np.concatenate, zip(*map(astuple, several), strict=True)))
 
     @staticmethod
     def none() -> Occurrences:
         """Return no records."""
-        return Occurrences(*[np.zeros(0, np.int64)] * len(fields(Occurrences)))
+        return Occurrences(*[np.zeros(0, np.int64)] * len(Occurrences.__struct_fields__))
 
     def where(self, chosen: Any) -> Occurrences:
         """Return the records chosen by a mask or by rows."""
-        return Occurrences(*(getattr(self, column.name)[chosen] for column in fields(self)))
+        return Occurrences(*(column[chosen] for column in astuple(self)))
 
     def numbered(self, number: I64) -> Occurrences:
         """Return the records with these numbers of collectives, sorted by them."""
@@ -135,8 +133,7 @@ class Occurrences:
         return Impossible(self, early[bad], late[bad])
 
 
-@dataclass(frozen=True, slots=True)
-class Impossible:
+class Impossible(Struct, frozen=True):
     """Collectives that are impossible as drawn, the worst first: a rank left before another one entered.
 
     Attributes:
@@ -167,8 +164,7 @@ class Impossible:
         return int(self.records.start[self.late[0]] - self.records.end[self.early[0]])
 
 
-@dataclass(frozen=True, slots=True)
-class Terms:
+class Terms(Struct, frozen=True):
     """The meaning of the numbers in `Occurrences`.
 
     Attributes:
@@ -182,20 +178,46 @@ class Terms:
     kinds: defaultdict[str, int] = field(default_factory=lambda: defaultdict(count().__next__))
     whats: defaultdict[Hashable, int] = field(default_factory=lambda: defaultdict(count().__next__))
     groups: defaultdict[Hashable, int] = field(default_factory=lambda: defaultdict(count().__next__))
-    members: dict[int, Group] = field(default_factory=dict)
-    of_unknown_group: dict[int, int] = field(default_factory=dict)
-    untimed: dict[int, int] = field(default_factory=dict)
-    not_for_all: dict[int, Counter[str]] = field(default_factory=dict)
+    members: dict[int, Group] = {}
+    of_unknown_group: dict[int, int] = {}
+    untimed: dict[int, int] = {}
+    not_for_all: dict[int, Counter[str]] = {}
 
 
-def recorded_collectives(
-    traces: Sequence[Trace],
-    maps: Sequence[Mapping[int, ClockMap]],
-    terms: Terms,
-    repeats: Mapping[int, int],
-    skews: Skews = (),
-) -> Occurrences | None:
-    """Return the records of inputs of different ranks, not matched yet; None if fewer than two ranks have any.
+class Recorded(Struct, frozen=True):
+    """The records of the collectives of several ranks, not matched yet, as their inputs state them.
+
+    Attributes:
+        records: with times on the clocks of their inputs; the bound is the resolution of the clock, ns.
+        clock: the number of the clock of each record in its input.
+    """
+
+    records: Occurrences
+    clock: I64
+    terms: Terms
+
+    def placed(self, maps: Sequence[Mapping[int, ClockMap]]) -> Occurrences | None:
+        """Return the records on trace time, by the maps of the clocks of each input; those without a map are left out.
+
+        None if fewer than two ranks have any.
+        """
+        records, kept = self.records, np.zeros(len(self.clock), bool)
+        start, end, bound = records.start.copy(), records.end.copy(), records.bound.copy()
+        begins = np.flatnonzero(np.diff(records.input, prepend=-1))
+        for rows in np.split(np.arange(len(kept)), begins[1:]) if len(kept) else ():
+            maps_of = maps[records.input[rows[0]]]
+            rows = rows[np.isin(self.clock[rows], list(maps_of))]
+            kept[rows], clock = True, self.clock[rows]
+            for times in (start, end):
+                times[rows] = on_trace_time(times[rows], clock, maps_of)
+            for number in occurring(clock):
+                bound[rows[clock == number]] += maps_of[number].stated_bound_in_step_ns
+        seen = replace(records, start=start, end=end, bound=bound).where(kept)
+        return seen if len(np.unique(seen.rank)) > 1 else None
+
+
+def recorded_collectives(traces: Sequence[Trace], repeats: Mapping[int, int], skews: Skews = ()) -> Recorded | None:
+    """Return the records of inputs of different ranks; None if fewer than two ranks declare any.
 
     Args:
         repeats: the inputs that repeat another one; their collectives do not count twice.
@@ -208,47 +230,39 @@ def recorded_collectives(
     ]
     if len({traces[index].sources[0].rank for index in stated}) < 2:
         return None
-    seen = Occurrences.joined(
-        [_recorded(traces[index], index, maps[index], terms, skews[index] if skews else {}) for index in stated]
-    )
-    return seen if len(np.unique(seen.rank)) > 1 else None
+    terms = Terms()
+    each = [_recorded(traces[index], index, terms, skews[index] if skews else {}) for index in stated]
+    records, clocks = zip(*each, strict=True)
+    return Recorded(Occurrences.joined(records), np.concatenate(clocks), terms)
 
 
 def _recorded(
-    trace: Trace,
-    index: int,
-    maps: Mapping[int, ClockMap],
-    terms: Terms,
-    skews: Mapping[int, Mapping[int, DeviceSkew]],
-) -> Occurrences:
-    """Return the records of an input whose group is known and has several ranks."""
+    trace: Trace, index: int, terms: Terms, skews: Mapping[int, Mapping[int, DeviceSkew]]
+) -> tuple[Occurrences, I64]:
+    """Return the records of an input whose group is known and has several ranks, and the clock of each."""
     declared, rank, slices = trace.collectives, trace.sources[0].rank, trace.slices
     assert declared is not None
     assert rank is not None
-    clock_of_track = clocks_of_tracks(trace)
     stated = stated_collectives(trace)
     size = trace.sources[0].world_size  # ranks with another size of the job are of another job
     keys = _groups(set(stated.groups), declared.groups, rank)
+    of_group = [keys.get(group) for group in stated.groups]
     unknown = sum(stated.groups[made.group].ranks is None for made in stated.each)
     terms.of_unknown_group[index] = stated.without_group + unknown
     terms.not_for_all[index] = stated.not_for_all
-    chosen = [made for made in stated.each if stated.groups[made.group] in keys]
-    # The root distinguishes broadcasts of one group, sender and receiver distinguish messages.
-    groups = {
-        (made.group, made.ends): terms.groups[size, keys[stated.groups[made.group]], made.ends] for made in chosen
-    }
-    terms.members.update((number, stated.groups[group].ranks or ()) for (group, _), number in groups.items())
+    chosen = [made for made in stated.each if of_group[made.group] is not None]
     rows = np.array([made.row for made in chosen], np.int64)
     timed = durations_recorded(slices, trace.args)[rows]
     terms.untimed[index] = int(np.count_nonzero(~timed))
-    kept = np.isin(clock_of_track[slices.track[rows]], list(maps)) & timed
-    chosen, rows = list(compress(chosen, kept)), rows[kept]
-    clocks = clock_of_track[slices.track[rows]]
-    start = on_trace_time(slices.ts[rows], clocks, maps)
-    end = on_trace_time(slices.ts[rows] + slices.dur[rows], clocks, maps)
-    bounds = np.zeros(len(trace.clocks), np.int64)
-    for clock, clock_map in maps.items():
-        bounds[clock] = clock_map.stated_bound_in_step_ns + trace.clocks[clock].resolution_ns
+    chosen, rows = list(compress(chosen, timed)), rows[timed]
+    # The root distinguishes broadcasts of one group, sender and receiver distinguish messages.
+    groups = {
+        (group, ends): terms.groups[size, of_group[group], ends]
+        for group, ends in dict.fromkeys((made.group, made.ends) for made in chosen)
+    }
+    terms.members.update((number, stated.groups[group].ranks or ()) for (group, _), number in groups.items())
+    clocks = clocks_of_tracks(trace)[slices.track[rows]]
+    resolutions = np.array([clock.resolution_ns for clock in trace.clocks], np.int64)
     same = np.ones(len(rows), np.int64)
     kinds = ("message" if made.kind in MESSAGES else made.kind for made in chosen)
     numbered = [
@@ -257,7 +271,11 @@ def _recorded(
     ]
     columns = np.array(numbered, np.int64).reshape(-1, 5).T
     skew = _skews_of(trace, rows, clocks, skews)
-    return Occurrences(same * 0, same * index, rows, same * rank, start, end, bounds[clocks], *(*columns, *skew))
+    start, end = slices.ts[rows], slices.ts[rows] + slices.dur[rows]
+    records = Occurrences(
+        same * 0, same * index, rows, same * rank, start, end, resolutions[clocks], *(*columns, *skew)
+    )
+    return records, clocks.astype(np.int64)
 
 
 def _skews_of(
@@ -491,7 +509,7 @@ def _of_odd(traces: Sequence[Trace], related: Hosts, odd: Odd) -> Contradiction:
     verdict = Verdict.UNVERIFIED if doubted and not placed else Verdict.ASSUMED
     hint = _Hint(traces, related, odd.wrong.records, [odd.wrong])
     contradiction = _contradiction(traces, odd.wrong, odd.wrong.records, verdict, placed or pair, hint)
-    return structs.replace(contradiction, text=f"{contradiction.text}: {why}, or records are missing")
+    return replace(contradiction, text=f"{contradiction.text}: {why}, or records are missing")
 
 
 def _inputs(wrong: Impossible, records: Occurrences) -> tuple[int, int]:
@@ -533,8 +551,7 @@ def _contradiction(
     return Contradiction(verdict, inputs, names[inputs[-1]], text, hint)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Hint:
+class _Hint(Struct, frozen=True, eq=False):
     """The hint for inputs that contradict each other, found when it is printed: all offsets that are needed.
 
     The inputs are aligned with them first: what is refused, or leaves collectives impossible, is not proposed.

@@ -7,10 +7,12 @@ user are used as they are: events that contradict them make warnings only.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from functools import cache
 from itertools import combinations, product
 from shlex import quote
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from traceconv.align.anchors import Instant
 from traceconv.align.candidates import LEAST_MARGIN
@@ -249,8 +251,7 @@ def _launching(inputs: Inputs, clocks: Sequence[ClockInput]) -> Iterator[tuple[C
         yield from product(hosts, devices)
 
 
-@dataclass(frozen=True, slots=True)
-class Doubt:
+class Doubt(Struct, frozen=True):
     """An estimate that contradicts the user.
 
     Attributes:
@@ -463,8 +464,7 @@ def of_other_events(
     return False
 
 
-@dataclass(frozen=True, slots=True)
-class Contradicted:
+class Contradicted(Struct, frozen=True):
     """The relation of two clocks by the files, which an estimate contradicts.
 
     Attributes:
@@ -476,8 +476,7 @@ class Contradicted:
     maps: tuple[ClockMap, ClockMap]
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(Struct, frozen=True):
     """The estimate for two clocks.
 
     Attributes:
@@ -489,8 +488,7 @@ class Finding:
     contradicted: Contradicted | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Findings:
+class Findings(Struct, frozen=True):
     """The clocks that were compared, their estimates, and warnings, each with its clock."""
 
     clocks: Sequence[ClockInput] = ()

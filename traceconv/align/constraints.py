@@ -7,7 +7,6 @@ import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field
 from datetime import date
 from decimal import Decimal
 from fnmatch import translate
@@ -106,8 +105,7 @@ class Anchor(Struct, frozen=True):
     text: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Constraints:
+class Constraints(Struct, frozen=True):
     """The statements of the user about the inputs, by index, and their clocks.
 
     Attributes:
@@ -120,12 +118,12 @@ class Constraints:
     """
 
     anchors: tuple[Anchor, ...] = ()
-    drifts: Mapping[int, int] = field(default_factory=dict)
-    clocks: Mapping[int, ClockConstraint] = field(default_factory=dict)
-    zones: Mapping[int, str] = field(default_factory=dict)
-    dates: Mapping[int, date] = field(default_factory=dict)
-    offsets: Mapping[int, int] = field(default_factory=dict)
-    offsets_within: Mapping[int, int] = field(default_factory=dict)
+    drifts: Mapping[int, int] = {}
+    clocks: Mapping[int, ClockConstraint] = {}
+    zones: Mapping[int, str] = {}
+    dates: Mapping[int, date] = {}
+    offsets: Mapping[int, int] = {}
+    offsets_within: Mapping[int, int] = {}
     same_machine: bool = False
 
 

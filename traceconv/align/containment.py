@@ -17,11 +17,11 @@ with operators of their name lie in these, and no recording is contradicted. Mov
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
-from msgspec import structs
+from msgspec import Struct
+from msgspec.structs import replace
 
 from traceconv.align.checks import Breaches, Check, Contradiction, Limit, Rule, place_of
 from traceconv.align.constraints import KEEP_CLOCKS, NameMap, place_it
@@ -80,8 +80,7 @@ _WHY = "a clock is wrong or was set in between, or the files are of two processe
 _SHARE_EMPTY, _TIMES_AS_EMPTY = 0.5, 2.0
 
 
-@dataclass(frozen=True, slots=True)
-class _Calls:
+class _Calls(Struct, frozen=True):
     """Calls of a library, and the operators of a framework, of the kinds that both have. All times are on one clock."""
 
     outer: ClockInput
@@ -95,8 +94,7 @@ class _Calls:
     others: Array
 
 
-@dataclass(frozen=True, slots=True)
-class _Reason:
+class _Reason(Struct, frozen=True):
     """Why calls contradict their clock."""
 
     verdict: Verdict
@@ -147,7 +145,7 @@ def _check_of_pair(outer: ClockInput, inner: ClockInput, alignment: Alignment, n
         moved = _calls(outer, inner, clock_map.then(ClockMap(reason.move_ns)), names, others)
         hint = KEEP_CLOCKS if moved is None or _check(moved)[1] is not None else hint
     said = Contradiction(reason.verdict, (inner.index,), inner.name, reason.text, hint, by_user)
-    return structs.replace(check, contradictions=(said,))
+    return replace(check, contradictions=(said,))
 
 
 def _calls(outer: ClockInput, inner: ClockInput, clock_map: ClockMap, names: NameMap, others: Array) -> _Calls | None:

@@ -14,11 +14,12 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, field, replace
 from itertools import takewhile
 from pathlib import PurePath
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from traceconv.align.comparison import Finding, Findings, moved_by_zone, without_drifts
 from traceconv.align.domains import Key, Warnings
@@ -43,8 +44,7 @@ _ROUNDING_NS = 2
 _WEIGHTLESS_NS = 1e12
 
 
-@dataclass(frozen=True, slots=True)
-class Edge:
+class Edge(Struct, frozen=True):
     """A relation between two clocks.
 
     Attributes:
@@ -74,8 +74,7 @@ class Edge:
         return max(float(self.clock_map.bound_ns), _LEAST_BOUND)
 
 
-@dataclass(frozen=True, slots=True)
-class Loop:
+class Loop(Struct, frozen=True):
     """A closed path through the network.
 
     Attributes:
@@ -92,8 +91,7 @@ class Loop:
     bounded: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class Solution:
+class Solution(Struct, frozen=True):
     """The solution of a network.
 
     Attributes:
@@ -156,8 +154,7 @@ def solve(edges: Sequence[Edge], reference: int) -> Solution:
     return Solution(net.placed(rest, fit), Verdict.OK, (culprit,), loops, fit.chi2, fit.limit)
 
 
-@dataclass(frozen=True, slots=True)
-class _Reached:
+class _Reached(Struct, frozen=True):
     """The best path from the reference to a clock: the map of the clock to the reference, the edges and the clocks."""
 
     clock_map: ClockMap
@@ -165,20 +162,18 @@ class _Reached:
     clocks: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class _Fit:
+class _Fit(Struct, frozen=True):
     """The corrections of the maps along the best paths by least squares."""
 
     chi2: float
     limit: float
-    offset: dict[int, float] = field(default_factory=dict)
-    drift: dict[int, float] = field(default_factory=dict)
-    spread: dict[int, float] = field(default_factory=dict)
+    offset: dict[int, float] = {}
+    drift: dict[int, float] = {}
+    spread: dict[int, float] = {}
     epoch: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class _Network:
+class _Network(Struct, frozen=True):
     """The edges, by number, and the number of the reference."""
 
     edges: Sequence[Edge]
@@ -404,8 +399,7 @@ def _overruled(findings: Sequence[Finding]) -> tuple[set[Key], list[tuple[Key, s
     return overruled, warnings
 
 
-@dataclass(frozen=True, slots=True)
-class Related:
+class Related(Struct, frozen=True):
     """All relations between clocks.
 
     Attributes:

@@ -13,14 +13,15 @@ be shorter than on a device that is idle at times, and if all are long, by as mu
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import astuple, dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct, structs
 
 from traceconv.align.geometry import F64
 from traceconv.align.host_clocks import host_intervals
-from traceconv.align.launches import WRONG_IDS, work_and_waits
+from traceconv.align.launches import WRONG_IDS, launched_work, waits_within
 from traceconv.model.clocks import HOSTS_DRIFT, ClockMap
 from traceconv.model.columns import I64
 from traceconv.model.numbers import format_time
@@ -42,8 +43,7 @@ PROFILER_NS = 20_000
 _UNKNOWN = float(2**61)
 
 
-@dataclass(frozen=True, slots=True)
-class DeviceSkew:
+class DeviceSkew(Struct, frozen=True):
     """The limits of the skew of a device, by launches and waits.
 
     Attributes:
@@ -89,38 +89,48 @@ def _least(at: F64, values: F64, times: F64) -> F64:
     return least
 
 
-def skews(trace: Trace, clock: int) -> Mapping[int, DeviceSkew]:
-    """Return the skew of each device whose work has launches on the same clock, by the track of the device."""
-    found = work_and_waits(trace, clock)
-    if found is None:
+def skews(trace: Trace, clock: int, *, waits: bool = True) -> Mapping[int, DeviceSkew]:
+    """Return the skew of each device whose work has launches on the same clock, by the track of the device.
+
+    Args:
+        waits: whether to look for the calls that wait, which only the greatest skew needs.
+    """
+    calls, work = launched_work(trace, clock)
+    if not len(calls):
         return {}
+    none = np.empty(0, np.intp)
+    wait_rows, waited = waits_within(trace, clock, calls, work) if waits else (none, none)
     slices, ends = trace.slices, trace.slices.ts + trace.slices.dur
-    device = processes(trace.tracks)[slices.track[found.work]]
-    found_skews: dict[int, DeviceSkew] = {}
+    device = processes(trace.tracks)[slices.track[work]]
+    found: dict[int, DeviceSkew] = {}
     for track in np.unique(device).tolist():
         rows = np.flatnonzero(device == track)
-        started = slices.ts[found.work[rows]]
-        begin, early = _in_order(started, slices.ts[found.calls[rows]] - started)
+        started = slices.ts[work[rows]]
+        begin, early = _in_order(started, slices.ts[calls[rows]] - started)
         wrong = int(WRONG_IDS * len(early))
         kept = early <= np.partition(early, len(early) - 1 - wrong)[len(early) - 1 - wrong]
-        waits = np.flatnonzero(np.isin(found.waited, rows))
-        ended, returned = (ends[found.work[found.waited[waits]]], ends[found.waits[waits]])
-        found_skews[track] = DeviceSkew(begin[kept], early[kept], *_in_order(ended, returned - ended))
-    return found_skews
-
-
-def skews_of(inputs: Inputs) -> list[dict[int, Mapping[int, DeviceSkew]]]:
-    """Return for each input the skews of the devices on each clock that has launches and their work."""
-    found: list[dict[int, Mapping[int, DeviceSkew]]] = []
-    for index, trace in enumerate(inputs.traces):
-        marks, texts = trace.sources[0].marks.launches, set(trace.strings)
-        has_both = marks is not None and not texts.isdisjoint(marks.calls) and not texts.isdisjoint(marks.work)
-        found.append({clock.clock: skews(trace, clock.clock) for clock in inputs.clocks_of(index)} if has_both else {})
+        of_device = np.flatnonzero(np.isin(waited, rows))
+        ended, returned = (ends[work[waited[of_device]]], ends[wait_rows[of_device]])
+        found[track] = DeviceSkew(begin[kept], early[kept], *_in_order(ended, returned - ended))
     return found
 
 
-@dataclass(frozen=True, slots=True)
-class Behind:
+def skews_of(inputs: Inputs) -> list[dict[int, Mapping[int, DeviceSkew]]]:
+    """Return for each input the skews of the devices on each clock that has launches and their work.
+
+    Of a single input only launches count: nothing uses the greatest skew.
+    """
+    found: list[dict[int, Mapping[int, DeviceSkew]]] = []
+    waits = len(inputs.traces) > 1
+    for index, trace in enumerate(inputs.traces):
+        marks, texts = trace.sources[0].marks.launches, set(trace.strings)
+        has_both = marks is not None and not texts.isdisjoint(marks.calls) and not texts.isdisjoint(marks.work)
+        clocks = [clock.clock for clock in inputs.clocks_of(index)] if has_both else []
+        found.append({clock: skews(trace, clock, waits=waits) for clock in clocks})
+    return found
+
+
+class Behind(Struct, frozen=True):
     """The devices of a clock whose kernels begin before their launches.
 
     Attributes:
@@ -133,7 +143,7 @@ class Behind:
     def within(self, clock_map: ClockMap) -> ClockMap:
         """Return the map with a bound that contains their skew, if it has a bound."""
         known = clock_map.bound_ns
-        return clock_map if known is None else replace(clock_map, bound_ns=max(known, self.bound_ns))
+        return clock_map if known is None else structs.replace(clock_map, bound_ns=max(known, self.bound_ns))
 
 
 def devices_behind(inputs: Inputs) -> Mapping[Key, Behind]:
@@ -159,7 +169,7 @@ def allowed_for(inputs: Inputs, placed: Placed) -> Placed:
         if key in maps:
             warnings.append((key, behind.said))
             maps[key] = behind.within(maps[key])
-    return replace(placed, maps=maps, warnings=warnings)
+    return structs.replace(placed, maps=maps, warnings=warnings)
 
 
 def _in_order(at: I64, values: I64) -> tuple[F64, F64]:
@@ -174,8 +184,7 @@ def _in_order(at: I64, values: I64) -> tuple[F64, F64]:
 _TOGETHER = 16
 
 
-@dataclass(frozen=True, slots=True)
-class DeviceBound:
+class DeviceBound(Struct, frozen=True):
     """How wrong the times of a device can be, as drawn, against those of another one.
 
     Attributes:
@@ -210,7 +219,7 @@ def with_device_bounds(alignment: Alignment, records: Occurrences) -> Alignment:
         for index, lines in enumerate(alignment.lines)
         for line in lines
     ]
-    return replace(alignment, receipt=receipt, device_bounds=known)
+    return structs.replace(alignment, receipt=receipt, device_bounds=known)
 
 
 def among_devices(records: Occurrences, bounds: Mapping[int, DeviceBound]) -> Occurrences:
@@ -222,13 +231,13 @@ def among_devices(records: Occurrences, bounds: Mapping[int, DeviceBound]) -> Oc
     if not bounds or not len(records.row):
         return records
     inputs = [bounds.get(index, DeviceBound(-1, 0, 0)) for index in range(int(np.max(records.input)) + 1)]
-    beside, host, bound = np.array([astuple(of_input) for of_input in inputs], np.int64)[records.input].T
+    beside, host, bound = np.array([structs.astuple(of_input) for of_input in inputs], np.int64)[records.input].T
     first = np.flatnonzero(np.diff(records.number, prepend=-1))
     nearest, farthest = np.minimum.reduceat(beside, first), np.maximum.reduceat(beside, first)
     apart = np.minimum.reduceat(host, first) < np.maximum.reduceat(host, first)
     taken = (nearest >= 0) & (nearest == farthest) & apart
     taken = np.repeat(taken, np.diff(np.append(first, len(records.row))))
-    return replace(records, bound=np.where(taken, bound, records.bound))
+    return structs.replace(records, bound=np.where(taken, bound, records.bound))
 
 
 def _on_one_device(records: Occurrences) -> Occurrences:

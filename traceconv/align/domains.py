@@ -5,12 +5,12 @@ from __future__ import annotations
 import enum
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from itertools import combinations
 from shlex import quote
 
 import numpy as np
 from msgspec import Struct
+from msgspec.structs import replace
 
 from traceconv.align.constraints import ClockConstraint, ClockKind, Constraints
 from traceconv.errors import InconsistentClocks, UsageError
@@ -316,8 +316,7 @@ class Basis(enum.StrEnum):
         return self in (Basis.OTHERS, Basis.NOBODY)
 
 
-@dataclass(frozen=True, slots=True)
-class Machine:
+class Machine(Struct, frozen=True):
     """The machine of an input.
 
     Attributes:

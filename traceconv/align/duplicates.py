@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import fields, replace
+from dataclasses import fields
 from itertools import combinations
 from typing import Any
 
 import numpy as np
+from msgspec.structs import replace
 
 from traceconv.model.columns import I32, I64, chunks, distinct_values, occurring
 from traceconv.model.source_info import other_forms

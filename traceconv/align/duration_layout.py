@@ -12,12 +12,13 @@ int64 ns.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import IntEnum
 from itertools import combinations
 from typing import Any
 
 import numpy as np
+from msgspec import Struct, structs
 
 from traceconv.align.constraints import NameMap
 from traceconv.align.domains import Key, Warnings
@@ -65,8 +66,7 @@ class Place(IntEnum):
     AFTER = 3
 
 
-@dataclass(frozen=True, slots=True)
-class Layout:
+class Layout(Struct, frozen=True):
     """The positions of slices.
 
     Attributes:
@@ -190,8 +190,7 @@ def placed_args(laid: Layout, dur: I64, parent_names: list[str]) -> list[dict[st
 # -- a log ------------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Order:
+class Order(Struct, frozen=True):
     """Slices of a log in its order; none of them contains or overlaps another one.
 
     Attributes:
@@ -205,8 +204,7 @@ class Order:
     tracks: Array
 
 
-@dataclass(frozen=True, slots=True)
-class Placement:
+class Placement(Struct, frozen=True):
     """The position of an input without times in another one.
 
     Attributes:
@@ -414,7 +412,9 @@ def _set_apart(trace: Trace, apart: dict[str, Array]) -> Trace:
         words = "\n".join(filter(None, (_NOT_KNOWN, track.description)))
         goes_to[number] = len(tracks)
         name = _apart_name(track)
-        tracks.append(replace(track, kind=kind, name=name, tid=None, lane_of=TrackId(NO_TRACK), description=words))
+        tracks.append(
+            structs.replace(track, kind=kind, name=name, tid=None, lane_of=TrackId(NO_TRACK), description=words)
+        )
     changed = {
         name: replace(table, track=np.where(apart[name], goes_to[table.track], table.track).astype(np.int32))
         for name, table in tables.items()
@@ -447,7 +447,7 @@ def with_durations(inputs: Inputs, placed: Placed, policy: Policy) -> Placed:
             verdict = Verdict.ASSUMED if accepted else best.estimate.verdict
             clock_map = ClockMap(hosts[best.a].at(best.a.span[0]), None, (step,), verdict)
             texts = [] if accepted else [taken_as_best(best, best.b)]
-            tried = [replace(pair, taken=pair is best) for pair in tried]
+            tried = [structs.replace(pair, taken=pair is best) for pair in tried]
         elif policy.on_ambiguous == "separate":
             drawn = hosts or {clock: placed.maps[clock.key] for clock in inputs.clocks if clock.key in placed.maps}
             clock_map, texts = beside(min(way.at(host.span[0]) for host, way in drawn.items())), [not_aligned(tried)]
@@ -456,7 +456,7 @@ def with_durations(inputs: Inputs, placed: Placed, policy: Policy) -> Placed:
             continue
         pairs += tried
         for clock in alone:
-            maps[clock.key] = replace(clock_map, offset_ns=clock_map.offset_ns - clock.span[0])
+            maps[clock.key] = structs.replace(clock_map, offset_ns=clock_map.offset_ns - clock.span[0])
             warnings += [(clock.key, text) for text in texts]
     warnings += _shared_slices(inputs.traces, placements, maps)
     return Placed(maps, pairs, warnings, placements)
@@ -515,10 +515,10 @@ def _tried(
     files = [pair.a.name for pair in (accepted[0], *rivals)]
     why = f"its durations match {listed(files, ' and ')}, at different times"
     refused = [
-        replace(
+        structs.replace(
             pair,
-            estimate=replace(pair.estimate, verdict=Verdict.AMBIGUOUS, reason=why),
-            clock_map=replace(pair.clock_map, verdict=Verdict.AMBIGUOUS),
+            estimate=structs.replace(pair.estimate, verdict=Verdict.AMBIGUOUS, reason=why),
+            clock_map=structs.replace(pair.clock_map, verdict=Verdict.AMBIGUOUS),
         )
         for pair in accepted
     ]

@@ -20,10 +20,11 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
 from itertools import islice, pairwise, repeat
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from traceconv.align.estimate import OTHER_RUN, Array, Estimate, Events, Method, Residuals, Rival, insufficient
 from traceconv.align.geometry import F64, spread_of
@@ -108,8 +109,7 @@ _LEAST_SIGMA = 3.0
 _SETTLE = "a log with times would settle it"
 
 
-@dataclass(frozen=True, slots=True)
-class _Kind:
+class _Kind(Struct, frozen=True):
     """The model of the durations of one kind."""
 
     bias: float
@@ -118,8 +118,7 @@ class _Kind:
     spread: float
 
 
-@dataclass(frozen=True, slots=True)
-class _Model:
+class _Model(Struct, frozen=True):
     """The model of the differences between the two logs."""
 
     kinds: dict[int, _Kind]
@@ -132,8 +131,7 @@ class _Model:
         return np.array([self.kinds[kind].bias for kind in kinds.tolist()])
 
 
-@dataclass(frozen=True, slots=True)
-class _Window:
+class _Window(Struct, frozen=True):
     """Rows of b, and the positions in a that are searched for them: position j is before event j."""
 
     first: int
@@ -202,8 +200,7 @@ class _Table:
         return np.asarray(scores + np.arange(window.low, window.high + 1) * self.tilt, np.float64)
 
 
-@dataclass(frozen=True, slots=True)
-class _Path:
+class _Path(Struct, frozen=True):
     """The best path of b along a."""
 
     match: Array

@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from traceconv.align.domains import Key
 from traceconv.align.geometry import F64, Chain, Line, Region
@@ -29,8 +30,7 @@ Array = npt.NDArray[Any]
 MOST_RIVALS = 10  # The most rivals that an estimate lists.
 
 
-@dataclass(frozen=True, slots=True)
-class Events:
+class Events(Struct, frozen=True):
     """Intervals on one clock, in order of their start.
 
     Attributes:
@@ -89,8 +89,7 @@ def some_of(rows: Array, most: int) -> Array:
     return chosen
 
 
-@dataclass(frozen=True, slots=True)
-class Samples:
+class Samples(Struct, frozen=True):
     """Instants at which a thread or device was seen busy or idle.
 
     Attributes:
@@ -108,8 +107,7 @@ class Samples:
         return replace(self, t=self.t / rate)
 
 
-@dataclass(frozen=True, slots=True)
-class Bins:
+class Bins(Struct, frozen=True):
     """The deltas of a counter, each between two times.
 
     Attributes:
@@ -127,8 +125,7 @@ class Bins:
         return replace(self, edge=self.edge / rate)
 
 
-@dataclass(frozen=True, slots=True)
-class SampledThreads:
+class SampledThreads(Struct, frozen=True):
     """Threads that read one clock and were sampled on another one.
 
     Attributes:
@@ -150,8 +147,7 @@ class SampledThreads:
         return max(float(np.median(np.concatenate([np.diff(samples) for _, samples in self.threads]))), 1.0)
 
 
-@dataclass(frozen=True, slots=True)
-class Prior:
+class Prior(Struct, frozen=True):
     """The known limits of the relation y = x + offset + drift * (x - x0), relative to the zeros.
 
     Attributes:
@@ -169,8 +165,7 @@ class Prior:
         return bool(np.isfinite(self.low) and np.isfinite(self.high))
 
 
-@dataclass(frozen=True, slots=True)
-class Residuals:
+class Residuals(Struct, frozen=True):
     """How well matched events agree, ns."""
 
     n: int
@@ -187,8 +182,7 @@ class Residuals:
         return cls(len(values), *(float(np.percentile(size, share)) for share in (50, 95, 99)))
 
 
-@dataclass(frozen=True, slots=True)
-class Rival:
+class Rival(Struct, frozen=True):
     """Another offset at which the traces fit."""
 
     offset_ns: float
@@ -226,8 +220,7 @@ _COMPARED = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Estimate:
+class Estimate(Struct, frozen=True):
     """The relation of clock x to clock y, relative to the zeros of the two.
 
     Attributes:
@@ -286,8 +279,7 @@ def insufficient(method: Method, reason: str) -> Estimate:
 _MOST_NAMED = 4  # Messages name this many rivals at most.
 
 
-@dataclass(frozen=True, slots=True, eq=False)  # arrays have no equality: it is that of the object
-class PairEstimate:
+class PairEstimate(Struct, frozen=True, eq=False):  # arrays have no equality: it is that of the object
     """What the events of two clocks say about their relation.
 
     Attributes:

@@ -7,11 +7,12 @@ search, which makes a weak but right answer certain.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from traceconv.align.activity import align_bins, align_samples, set_clock
 from traceconv.align.constraints import NameMap
@@ -69,8 +70,7 @@ _CERTAIN_NS = 150_000
 _AROUND_NS = 400_000
 
 
-@dataclass(frozen=True, slots=True)
-class Known:
+class Known(Struct, frozen=True):
     """What is known of two clocks before their events are compared. A known drift is taken out of the events first.
 
     Otherwise an estimator would have to search a window that the drift makes wide over the recording, and would find

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from traceconv.align.constraints import NameMap
 from traceconv.align.domains import rows_on
@@ -31,8 +32,7 @@ _MOST_BUSY = 0.95  # The greatest share. Not tuned: as many idle ones.
 _MOST_THREADS = 3  # Threads that are candidates of their own: the busiest. Not tuned: each one takes a search.
 
 
-@dataclass(frozen=True, slots=True)
-class SharedWork:
+class SharedWork(Struct, frozen=True):
     """The slices on one clock of one input whose kinds another trace has, too, and their rows in the trace."""
 
     events: Events
@@ -160,7 +160,7 @@ def _events(trace: Trace, clock: int, rows: Array, kind: Array) -> Events:
 def _labels(trace: Trace, rows: Array) -> I32:
     """Return a number for each combination of a name and a problem."""
     slices = trace.slices
-    problem, values = arg_values(trace.args, slices.args_at[rows], slices.args_len[rows], _PROBLEM, repeated=True)
+    problem, values = arg_values(trace.args, slices.args_at[rows], slices.args_len[rows], _PROBLEM)
     number_of: dict[str, int] = {}
     same = np.array([number_of.setdefault(repr(value), len(number_of)) for value in values], np.int64)
     numbers: dict[tuple[int, int], int] = {}

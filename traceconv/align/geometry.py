@@ -14,13 +14,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
+from msgspec.structs import replace
 
 from traceconv.model.clocks import DRIFT_UNIT, ClockMap, Step, Verdict
 
@@ -109,8 +109,7 @@ class Region(Struct, frozen=True):
         return region
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
+class Line(Struct, frozen=True):
     """A relation of two clocks: y = x + offset + drift * (x - x0), ns.
 
     Attributes:

@@ -19,9 +19,9 @@ from __future__ import annotations
 import enum
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 
 import numpy as np
+from msgspec import Struct, field
 
 from traceconv.align.geometry import F64, median, quantile, rank_correlation, robust_line, spread_of
 from traceconv.model.clocks import DRIFT_UNIT, HOSTS_DRIFT, SLEWED_DRIFT, ClockMap
@@ -39,12 +39,13 @@ _INSTANTS, _INSTANTS_OF_MANY = 9, 3
 _CLEARLY = 0.6
 #: With up to this many hosts, one part is left out where a stretch begins and ends; with more, to limit time, two.
 _FEW = 16
+#: The pairs of bounds that are computed together, to limit memory.
+_PAIRS_TOGETHER = 1 << 14
 #: The rounding error of two bounds in 64-bit floats, ns.
 _ROUNDING = 2.0
 
 
-@dataclass(frozen=True, slots=True)
-class HostIntervals:
+class HostIntervals(Struct, frozen=True):
     """The limits of the offset of the clock of each host against the first one.
 
     Attributes:
@@ -197,28 +198,33 @@ class _Limits:
         It is that of some parts of the recording each, or of all.
         """
         hosts = np.arange(len(self.ahead)) if rows is None else rows
-        most = np.array([[self._most(host, instant, sides) for host in hosts] for instant in at.tolist()])
-        most = most.transpose(2, 0, 1, 3)
+        most = np.empty((max(len(sides), 1), len(at), len(hosts), len(self.ahead)))
+        step = max(1, _PAIRS_TOGETHER // (len(self.ahead) * self.parts**2))
+        for begin in range(0, len(hosts), step):
+            some = hosts[begin : begin + step]
+            for number, instant in enumerate(at.tolist()):
+                most[:, number, begin : begin + step] = self._most(some, instant, sides)
         most += self.wander * float(np.max(np.diff(at), initial=0)) / 2
         most[:, :, np.arange(len(hosts)), hosts] = 0
         return most
 
-    def _most(self, host: int, instant: float, sides: Sequence[I64]) -> F64:
-        """Return the upper bound of the offset of a host against each other one at an instant, ns, by sides."""
-        others = np.flatnonzero(np.any(np.isfinite(self.ahead[host]), axis=0))
-        most, least = self.ahead[host][:, others].T, -self.ahead[others][:, :, host]
-        away, away_back = (self.when[host][:, others] - instant).T, self.when[others][:, :, host] - instant
-        most, least = most + self.wander * np.abs(away), least - self.wander * np.abs(away_back)
+    def _most(self, hosts: I64, instant: float, sides: Sequence[I64]) -> F64:
+        """Return the upper bounds of the offsets of hosts against each other one at an instant, ns, by sides."""
+        others = np.flatnonzero(np.any(np.isfinite(self.ahead[hosts]), axis=(0, 1)))
+        pairs, pairs_back = (hosts[:, None], slice(None), others), (others, slice(None), hosts[:, None])
+        away, away_back = self.when[pairs] - instant, self.when[pairs_back] - instant
+        most = self.ahead[pairs] + self.wander * np.abs(away)
+        least = -self.ahead[pairs_back] - self.wander * np.abs(away_back)
         with np.errstate(invalid="ignore"):  # unknown bounds are infinite
             of_two = _between(most, away)
             np.fmin(of_two, _beyond(most, away, least, away_back), out=of_two)
             np.fmin(of_two, _beyond(most, -away, least, -away_back), out=of_two)
         parts = np.arange(self.parts)
-        of_two[:, parts, parts] = np.fmin(of_two[:, parts, parts], most + self.rate * np.abs(away))
+        of_two[..., parts, parts] = np.fmin(of_two[..., parts, parts], most + self.rate * np.abs(away))
         of_two[np.isnan(of_two)] = np.inf
-        widest = np.full((max(len(sides), 1), len(self.ahead)), np.inf)
+        widest = np.full((max(len(sides), 1), len(hosts), len(self.ahead)), np.inf)
         for number, side in enumerate(sides or [parts]):
-            widest[number, others] = of_two[:, side[:, None], side].min(axis=(1, 2))
+            widest[number][:, others] = of_two[..., side[:, None], side].min(axis=(2, 3))
         return widest
 
     def contradicting(self, host: int, other: int) -> tuple[tuple[int, int, int], ...]:
@@ -237,16 +243,16 @@ class _Limits:
 
 def _between(most: F64, away: F64) -> F64:
     """Return the upper limits at an instant from an upper bound before it and one after it; NaN for others."""
-    before, after = np.where(away <= 0, -away, np.nan)[:, :, None], np.where(away > 0, away, np.nan)[:, None, :]
-    limits: F64 = (most[:, :, None] * after + most[:, None, :] * before) / (after + before)
+    before, after = np.where(away <= 0, -away, np.nan)[..., None], np.where(away > 0, away, np.nan)[..., None, :]
+    limits: F64 = (most[..., None] * after + most[..., None, :] * before) / (after + before)
     return limits
 
 
 def _beyond(most: F64, away: F64, least: F64, away_of_least: F64) -> F64:
     """Return the upper limits at an instant from an upper bound before it, and a lower bound before that, likewise."""
-    near, far = np.where(away < 0, -away, np.nan)[:, :, None], -away_of_least[:, None, :]
+    near, far = np.where(away < 0, -away, np.nan)[..., None], -away_of_least[..., None, :]
     since = np.where(far > near, far - near, np.nan)
-    limits: F64 = most[:, :, None] + (most[:, :, None] - least[:, None, :]) * near / since
+    limits: F64 = most[..., None] + (most[..., None] - least[..., None, :]) * near / since
     return limits
 
 
@@ -264,8 +270,7 @@ _LONG_ENOUGH = 10**9
 _ROUNDED_NS = 4
 
 
-@dataclass(frozen=True, slots=True)
-class HostLines:
+class HostLines(Struct, frozen=True):
     """The estimated offset of the clock of each host against the first one.
 
     Attributes:
@@ -402,8 +407,7 @@ class Ends(enum.Enum):
     UNEVEN = "clocks that do not run evenly"
 
 
-@dataclass(frozen=True, slots=True)
-class EndsOfTwo:
+class EndsOfTwo(Struct, frozen=True):
     """What the ends of the collectives of two hosts show.
 
     Attributes:

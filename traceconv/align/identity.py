@@ -19,7 +19,6 @@ import enum
 import math
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from itertools import combinations
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
@@ -69,16 +68,14 @@ class Why(enum.StrEnum):
     UNSAID = "nothing says that it is one machine"
 
 
-@dataclass(frozen=True, slots=True)
-class Recording:
+class Recording(Struct, frozen=True):
     """An input and its machine."""
 
     source: SourceInfo
     machine: Machine
 
 
-@dataclass(frozen=True, slots=True)
-class Seen:
+class Seen(Struct, frozen=True):
     """A process, a thread of an unknown process, or a track without a process, in one input.
 
     Attributes:
@@ -103,8 +100,7 @@ Process = list[Seen]
 Bases = dict[Seen, Basis | None]
 
 
-@dataclass(frozen=True, slots=True)
-class View:
+class View(Struct, frozen=True):
     """The processes, threads and tracks of all inputs that are compared.
 
     Attributes:
@@ -112,9 +108,9 @@ class View:
     """
 
     recordings: list[Recording]
-    processes: list[Seen] = field(default_factory=list)
-    threads: list[Seen] = field(default_factory=list)
-    strays: list[Seen] = field(default_factory=list)
+    processes: list[Seen] = []
+    threads: list[Seen] = []
+    strays: list[Seen] = []
 
     def basis(self, seen: Seen, other: Seen) -> Basis | None:
         """Return the basis on which equal numbers of two inputs are the same process; None without one."""

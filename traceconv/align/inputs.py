@@ -8,12 +8,13 @@ make.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import combinations
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from traceconv.align.anchors import graph_of
 from traceconv.align.constraints import NO_CONSTRAINTS, Constraints, NameMap
@@ -58,6 +59,7 @@ from traceconv.model.trace import Trace
 from traceconv.model.track_table import TrackKind
 
 if TYPE_CHECKING:
+    from traceconv.align.collectives import Recorded
     from traceconv.align.devices import DeviceSkew
     from traceconv.align.duration_layout import Placement
     from traceconv.align.estimate import PairEstimate
@@ -73,8 +75,7 @@ _PART_HIDDEN = 10
 ON_AMBIGUOUS = ("fail", "separate", "best")
 
 
-@dataclass(frozen=True, slots=True)
-class Policy:
+class Policy(Struct, frozen=True):
     """How uncertain an alignment may be.
 
     Attributes:
@@ -100,8 +101,7 @@ class Policy:
             raise UsageError(f"on_ambiguous={self.on_ambiguous!r} is not one of {', '.join(ON_AMBIGUOUS)}")
 
 
-@dataclass(frozen=True, eq=False)
-class ClockInput:
+class ClockInput(Struct, frozen=True, eq=False, dict=True):
     """A clock of an input that has events. Two of them are equal only if they are the same object.
 
     Attributes:
@@ -213,8 +213,7 @@ def is_timed(clock: ClockInput, maps: Maps) -> bool:
     return placed and not clock.domain.synthetic
 
 
-@dataclass(frozen=True, slots=True)
-class HostsApart:
+class HostsApart(Struct, frozen=True):
     """The limits of the difference of the wall clocks of two hosts, in the middle of their recordings.
 
     Attributes:
@@ -242,8 +241,7 @@ class HostsApart:
         return f"{by} {apart} of that of {other} (in the middle of the recording)"
 
 
-@dataclass(frozen=True, slots=True)
-class Inputs:
+class Inputs(Struct, frozen=True):
     """The inputs of an alignment, with all that files and user state about their clocks.
 
     Attributes:
@@ -256,6 +254,7 @@ class Inputs:
             latter.
         repeats: for each input that repeats another one that input, by numbers.
         skews: for each input the skews of its devices, by clock and track; see `devices`.
+        collectives: the collectives of inputs of several ranks, if they were looked for.
     """
 
     traces: Sequence[Trace]
@@ -265,9 +264,10 @@ class Inputs:
     target: ClockDomain
     stated: Stated
     hosts_apart: Sequence[HostsApart] = ()
-    beside: Mapping[ClockDomain, ClockDomain] = field(default_factory=dict)
-    repeats: Mapping[int, int] = field(default_factory=dict)
+    beside: Mapping[ClockDomain, ClockDomain] = {}
+    repeats: Mapping[int, int] = {}
     skews: Skews = ()
+    collectives: Recorded | None = None
 
     @property
     def paths(self) -> tuple[str, ...]:
@@ -350,8 +350,7 @@ def _trace_time(clocks: Sequence[ClockInput], graph: ClockGraph) -> ClockDomain:
 # -- The clocks on trace time, and the warnings about those that are placed without certainty ------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Placed:
+class Placed(Struct, frozen=True):
     """The clocks on trace time.
 
     Attributes:
@@ -364,8 +363,8 @@ class Placed:
     maps: Maps
     pairs: Sequence[PairEstimate] = ()
     warnings: Warnings = ()
-    placements: Mapping[int, Placement] = field(default_factory=dict)
-    others: Mapping[int, I64] = field(default_factory=dict)
+    placements: Mapping[int, Placement] = {}
+    others: Mapping[int, I64] = {}
 
 
 def related_maps(inputs: Inputs, graph: ClockGraph) -> dict[Key, ClockMap]:

@@ -15,10 +15,11 @@ import re
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from itertools import product
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from traceconv.align.domains import rows_on
 from traceconv.align.estimate import OTHER_RUN, Array, Estimate, Method, Prior, insufficient
@@ -66,8 +67,7 @@ _SURE_ALONE = 0.9  # The same with bounds on one side only, which contradict not
 _CHANCE = 0.3  # Below this it is another run, or chance. Not tuned: of 20 unrelated gaps a tenth reach it.
 
 
-@dataclass(frozen=True, slots=True)
-class OwnIds:
+class OwnIds(Struct, frozen=True):
     """Slices with an id that no other one of their process has.
 
     Attributes:
@@ -89,8 +89,7 @@ class OwnIds:
         return OwnIds(self.ids[alone], self.rows[alone], self.process[alone], left_out)
 
 
-@dataclass(frozen=True, slots=True)
-class Joined:
+class Joined(Struct, frozen=True):
     """Calls of a host and the work that they launched, joined by ids, in order of the calls.
 
     Attributes:
@@ -106,8 +105,7 @@ class Joined:
     repeated: int
 
 
-@dataclass(frozen=True, slots=True)
-class Launches:
+class Launches(Struct, frozen=True):
     """Launches of a host (clock x) and their work (clock y), in order of the launches, with the waits.
 
     Attributes:
@@ -153,28 +151,15 @@ def _marks(trace: Trace) -> LaunchMarks:
     return trace.sources[0].marks.launches or LaunchMarks()
 
 
-@dataclass(frozen=True, slots=True)
-class WorkAndWaits:
-    """The device work of a file that has its launches, too, in order of the launches, with the waits for it.
-
-    Attributes:
-        waits: the rows of the calls that waited.
-        waited: for each of these the last pair that it waited for.
-    """
-
-    calls: Array
-    work: Array
-    waits: Array
-    waited: Array
+def launched_work(trace: Trace, clock: int) -> tuple[Array, Array]:
+    """Return the calls on one clock of a file and the work in it with the same ids, as rows, in order of the calls."""
+    calls, work, _ = _of_equal_ids(trace, _calls_of(trace, clock), _work_of(trace, clock))
+    return calls, work
 
 
-def work_and_waits(trace: Trace, clock: int) -> WorkAndWaits | None:
-    """Return the device work with launches on one clock of a file; None if there is none."""
-    launched, started, _ = _of_equal_ids(trace, _calls_of(trace, clock), _work_of(trace, clock))
-    if not len(launched):
-        return None
-    waits, waited = _waits(trace, clock, launched, trace, started, _streams(trace, started))
-    return WorkAndWaits(launched, started, waits, waited)
+def waits_within(trace: Trace, clock: int, calls: Array, work: Array) -> tuple[Array, Array]:
+    """Return the calls of a file that wait for its `launched_work`, as rows, and the last pair each waited for."""
+    return _waits(trace, clock, calls, trace, work, _streams(trace, work))
 
 
 def _of_equal_ids(host: Trace, calls: OwnIds, work: OwnIds) -> tuple[Array, Array, Array]:

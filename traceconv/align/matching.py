@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
+from msgspec.structs import replace
 
 from traceconv.align.estimate import Array, Events, some_of
 from traceconv.align.geometry import (
@@ -84,8 +84,7 @@ class Matcher:
         return Pairs.of_match(self._a, self._b, self.holding(line, tolerance), line)
 
 
-@dataclass(frozen=True, slots=True)
-class Pairs:
+class Pairs(Struct, frozen=True):
     """Matched events, and where the inner ones lie within the outer ones.
 
     Attributes:
@@ -221,8 +220,7 @@ LEAST_FITTING = 0.9  # The least share of calls within one stretch each, for a t
 CHANCE = 3
 
 
-@dataclass(frozen=True, slots=True)
-class Stretches:
+class Stretches(Struct, frozen=True):
     """Times in which a thread was in one slice and in none inside it, or in no slice at all; they do not overlap.
 
     Attributes:
@@ -235,8 +233,7 @@ class Stretches:
     kind: I32
 
 
-@dataclass(frozen=True, slots=True)
-class ThreadStretches:
+class ThreadStretches(Struct, frozen=True):
     """The threads of an outer trace that have work of both traces, and all calls of an inner one.
 
     Attributes:
@@ -253,8 +250,7 @@ class ThreadStretches:
         return replace(self, calls=self.calls.scaled(rate))
 
 
-@dataclass(frozen=True, slots=True)
-class _Allowed:
+class _Allowed(Struct, frozen=True):
     """The stretches that may hold each call."""
 
     call: Array
@@ -280,8 +276,7 @@ class _Allowed:
         return cls(call, begin, end)
 
 
-@dataclass(frozen=True, slots=True)
-class Grid:
+class Grid(Struct, frozen=True):
     """Lines to try: each shift of a line with each drift.
 
     Attributes:

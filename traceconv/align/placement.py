@@ -7,11 +7,11 @@ the zones in which local times would.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from datetime import date, timedelta
 from shlex import quote
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from traceconv.align.constraints import ClockConstraint, ClockKind, Constraints
 from traceconv.align.domains import UNNAMED, Key, against_clock, zone_advice

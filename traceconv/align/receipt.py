@@ -8,6 +8,8 @@ from dataclasses import dataclass, field, fields, replace
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any
 
+from msgspec import Struct, structs
+
 from traceconv.align.checks import Causality
 from traceconv.align.constraints import NO_CONSTRAINTS, Constraints
 from traceconv.align.domains import Machine
@@ -107,8 +109,7 @@ def moved_ns(clock: ClockInput, clock_map: ClockMap, by_file: ClockMap | None, t
     return clock_map.at(first) - (by_file or ClockMap()).at(first)
 
 
-@dataclass(frozen=True, slots=True)
-class Alignment:
+class Alignment(Struct, frozen=True):
     """Trace time, and a map to it from each clock of each input.
 
     Attributes:
@@ -123,6 +124,7 @@ class Alignment:
         hosts_apart: for each two hosts the limits of the difference of their wall clocks, by common collectives.
         repeats: for each input that repeats another one that input, by numbers.
         skews: for each input the skews of its devices, by clock and track.
+        collectives: the collectives of inputs of several ranks, until these are matched.
         others: for a log with calls of other processes than the recorded one: the rows of these slices.
         device_bounds: for inputs with collectives of a device the bound between devices, if it is less.
         constraints: the options of the user.
@@ -133,20 +135,21 @@ class Alignment:
     clock: ClockDomain
     maps: list[dict[int, ClockMap]]
     receipt: list[ReceiptLine]
-    pairs: list[PairEstimate] = field(default_factory=list)
-    placements: dict[int, Placement] = field(default_factory=dict)
-    files: list[str] = field(default_factory=list)
-    machines: list[Machine] = field(default_factory=list)
-    notes: dict[int, list[str]] = field(default_factory=dict)
-    hosts: list[str] = field(default_factory=list)
-    together: Together = field(default_factory=Together)
+    pairs: list[PairEstimate] = []
+    placements: dict[int, Placement] = {}
+    files: list[str] = []
+    machines: list[Machine] = []
+    notes: dict[int, list[str]] = {}
+    hosts: list[str] = []
+    together: Together = Together()
     hosts_apart: Sequence[HostsApart] = ()
-    repeats: Mapping[int, int] = field(default_factory=dict)
+    repeats: Mapping[int, int] = {}
     skews: Sequence[Mapping[int, Mapping[int, Any]]] = ()
-    others: Mapping[int, I64] = field(default_factory=dict)
-    device_bounds: Mapping[int, DeviceBound] = field(default_factory=dict)
+    collectives: Any = None
+    others: Mapping[int, I64] = {}
+    device_bounds: Mapping[int, DeviceBound] = {}
     constraints: Constraints = NO_CONSTRAINTS
-    again: Callable[[Constraints], Causality] | None = field(default=None, repr=False, compare=False)
+    again: Callable[[Constraints], Causality] | None = None
     zones_told: frozenset[int] = frozenset()
 
     @property
@@ -186,7 +189,7 @@ class Alignment:
         maps, lines = list(self.maps), self.lines
         for index in inputs:
             maps[index] = {
-                clock: replace(clock_map, verdict=worse(clock_map.verdict, verdict), **unbound)
+                clock: structs.replace(clock_map, verdict=worse(clock_map.verdict, verdict), **unbound)
                 for clock, clock_map in self.maps[index].items()
             }
             said = (text,) if index == inputs[-1] else ()
@@ -197,11 +200,10 @@ class Alignment:
                 for line in lines[index]
             ]
         left = self.together.without(inputs) if verdict.unusable else self.together
-        return replace(self, maps=maps, receipt=list(chain.from_iterable(lines)), together=left)
+        return structs.replace(self, maps=maps, receipt=list(chain.from_iterable(lines)), together=left)
 
 
-@dataclass(frozen=True, slots=True)
-class Aligned:
+class Aligned(Struct, frozen=True):
     """How the inputs of a trace were aligned.
 
     Attributes:
@@ -210,7 +212,7 @@ class Aligned:
     """
 
     alignment: Alignment | None = None
-    checks: Causality = field(default_factory=lambda: Causality(()))
+    checks: Causality = Causality(())
     earlier: Sequence[ReceiptLine] = ()
 
     @property

@@ -10,12 +10,13 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import asdict
 
 from traceconv import __version__
 from traceconv.align import Alignment, ReceiptLine
@@ -448,8 +449,7 @@ def _found_nothing(pair: Json, report: Json) -> bool:
     return all(verdict is not None and not Verdict(verdict).unusable for verdict in verdicts)
 
 
-@dataclass(frozen=True, slots=True)
-class Axis:
+class Axis(Struct, frozen=True):
     """One direction of a chart.
 
     Attributes:
@@ -500,8 +500,7 @@ def _number(value: float, digits: int) -> str:
     return text.replace("-", "−") if float(text) else text.lstrip("-")
 
 
-@dataclass(frozen=True, slots=True)
-class _Plane:
+class _Plane(Struct, frozen=True):
     """The area between two axes."""
 
     x: Axis

@@ -14,9 +14,10 @@ nothing tells how an interrupt divides into the parts before and after its time 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from traceconv.align.estimate import Array, Estimate, Method, Rival, SampledThreads
 from traceconv.align.geometry import F64, Chain, Line, LinearConstraints, Region, box, feasible
@@ -52,8 +53,7 @@ _ECHOES = 3  # Echoes are searched this many periods on either side of a guessed
 _ECHO_SIGMAS = 2.0  # Standard deviations by which an echo must have more close samples. Not tuned: 95 % of them do.
 
 
-@dataclass(frozen=True, slots=True)
-class _Gap:
+class _Gap(Struct, frozen=True):
     """A relation of the clocks."""
 
     offset: float
@@ -62,8 +62,7 @@ class _Gap:
     close: float
 
 
-@dataclass(frozen=True, slots=True)
-class _Tried:
+class _Tried(Struct, frozen=True):
     """The best gap of a window, the best others in it, and the number of tried offsets and pairs."""
 
     middle: float

@@ -23,10 +23,11 @@ match closely, too, they must vary together.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from traceconv.align.candidates import (
     BLOCK_EVENTS,
@@ -313,8 +314,7 @@ def _change(earlier: Line, later: Line) -> str:
 # -- candidates -----------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class _Rivalry:
+class _Rivalry(Struct, frozen=True):
     """The rivals of the best candidate; `spacing` is the least distance of one that it does not beat, ns."""
 
     rivals: Sequence[Candidate] = ()

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from datetime import date
 from math import ceil
 from shlex import quote
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from traceconv.align.anchors import (
     Instant,
@@ -62,8 +62,7 @@ from traceconv.model.trace import Trace
 _PERF_APART_AT_BOOT_NS = 10_000_000
 
 
-@dataclass(frozen=True, slots=True)
-class Stated:
+class Stated(Struct, frozen=True):
     """The inputs, with the statements of the user.
 
     Attributes:
@@ -75,13 +74,13 @@ class Stated:
     """
 
     traces: list[Trace]
-    relations: list[Relation] = field(default_factory=list)
-    corrections: dict[int, dict[int, ClockMap]] = field(default_factory=dict)
-    instants: list[Instant] = field(default_factory=list)
-    warnings: list[ClockWarning] = field(default_factory=list)
-    machines: list[Machine] = field(default_factory=list)
-    walls: list[ClockDomain] = field(default_factory=list)
-    notes: dict[int, list[str]] = field(default_factory=dict)
+    relations: list[Relation] = []
+    corrections: dict[int, dict[int, ClockMap]] = {}
+    instants: list[Instant] = []
+    warnings: list[ClockWarning] = []
+    machines: list[Machine] = []
+    walls: list[ClockDomain] = []
+    notes: dict[int, list[str]] = {}
 
 
 def state(traces: Sequence[Trace], constraints: Constraints, walls: Sequence[ClockDomain]) -> Stated:

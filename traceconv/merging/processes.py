@@ -25,7 +25,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from traceconv.align.identity import Span, Together, Why, gap
 from traceconv.io.shown import Counted
@@ -88,7 +88,7 @@ def set_apart(trace: Trace, rows: I64) -> Trace:
         goes_to[number] = len(tracks)
         parent = apart if track.parent == NO_TRACK else TrackId(int(goes_to[track.parent]))
         lane_of = track.lane_of if track.lane_of == NO_TRACK else TrackId(int(goes_to[track.lane_of]))
-        tracks.append(replace(track, parent=parent, lane_of=lane_of))
+        tracks.append(structs.replace(track, parent=parent, lane_of=lane_of))
     of_rows = np.array(trace.slices.track)
     of_rows[rows] = goes_to[of_rows[rows]]
     slices = replace(trace.slices, track=of_rows)
@@ -150,7 +150,7 @@ class _Moves:
             if parts[0][2] == track.source:
                 inputs = inputs[1:]
             if inputs:
-                self._tracks[number] = replace(track, carries=(*track.carries, *inputs))
+                self._tracks[number] = structs.replace(track, carries=(*track.carries, *inputs))
 
     def _late(self) -> set[int]:
         """Return the tracks that move below another one, and their descendants."""
@@ -170,7 +170,7 @@ class _Moves:
             return
         parent = self._parent(track) if under is None else under
         lane_of = TrackId(self._events_to[track.lane_of]) if track.lane_of != NO_TRACK else NO_TRACK
-        self._tracks[number] = replace(track, parent=parent, lane_of=lane_of)
+        self._tracks[number] = structs.replace(track, parent=parent, lane_of=lane_of)
         if track.kind is TrackKind.THREAD and track.tid is not None and parent in self._shared:
             self._share(number, self._tracks[number], parent, track.tid)
 
@@ -201,11 +201,11 @@ class _Moves:
     def _name(self, number: int, name: str) -> None:
         """Name a process or thread by another input, if its own input does not."""
         if not self._tracks[number].name:
-            self._tracks[number] = replace(self._tracks[number], name=name)
+            self._tracks[number] = structs.replace(self._tracks[number], name=name)
 
     def _beside(self, track: Track, parent: TrackId, role: str) -> Track:
         name = f"{self._trace.sources[track.source].format}: {track.name or role}"
-        return replace(track, kind=TrackKind.TRACK, parent=parent, name=name, pid=None, tid=None, labels=())
+        return structs.replace(track, kind=TrackKind.TRACK, parent=parent, name=name, pid=None, tid=None, labels=())
 
 
 def _parents_first(tracks: Sequence[Track]) -> list[int]:
@@ -243,7 +243,7 @@ def with_ranks_named(trace: Trace, hosts: Sequence[str]) -> Trace:
             track = trace.tracks[number]
             parts = f"rank {rank:0{digits}}", hosts[source], track.name
             labels = tuple(label for label in track.labels if label != f"rank {rank}")
-            changed[number] = replace(track, name=" · ".join(filter(None, parts)), labels=labels)
+            changed[number] = structs.replace(track, name=" · ".join(filter(None, parts)), labels=labels)
             rank_of[number] = rank
     for number, track in enumerate(trace.tracks):
         if track.source not in ranks or track.kind is TrackKind.PROCESS or track.parent != NO_TRACK:
@@ -251,7 +251,7 @@ def with_ranks_named(trace: Trace, hosts: Sequence[str]) -> Trace:
         rank, of_rank = ranks[track.source], processes.get(track.source, set())
         if len(of_rank) == 1:  # tracks below the only process of a rank need not name the rank
             name = track.name_in_rank or track.name
-            changed[number] = replace(track, name=name, name_in_rank="", parent=TrackId(*of_rank))
+            changed[number] = structs.replace(track, name=name, name_in_rank="", parent=TrackId(*of_rank))
         else:
             rank_of[number] = rank
     tracks = Tracks(changed.get(number, track) for number, track in enumerate(trace.tracks))
@@ -281,7 +281,7 @@ def _with_ranks(tracks: Tracks, rank_of: Mapping[int, int]) -> Iterator[Track]:
     top = [number for number, track in enumerate(tracks) if track.parent == NO_TRACK and track.lane_of == NO_TRACK]
     position = {number: position for position, number in enumerate(sorted(top, key=place))}
     for number, track in enumerate(tracks):
-        yield replace(track, rank=position[number]) if number in position else track
+        yield structs.replace(track, rank=position[number]) if number in position else track
 
 
 def _in_tree_order(trace: Trace) -> Trace:
@@ -457,9 +457,9 @@ def _without(totals: Trace, rows: list[int], host: Trace) -> Trace:
     source = totals.sources[0]
     onto = host.sources[0].name
     joined = Counted(f"row joined onto a slice of {onto}", f"rows joined onto the slices of {onto}")
-    balance = replace(source.balance, written=source.balance.written - len(rows))
+    balance = structs.replace(source.balance, written=source.balance.written - len(rows))
     balance.merged = balance.merged + Counter({joined: len(rows)})
     kept = np.ones(len(totals.instants.ts), bool)
     kept[rows] = False
     instants = take(totals.instants, np.flatnonzero(kept))
-    return totals.with_tables(sources=[replace(source, balance=balance)], instants=instants)
+    return totals.with_tables(sources=[structs.replace(source, balance=balance)], instants=instants)

@@ -9,14 +9,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import accumulate
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from msgspec import structs
 
 from traceconv.align import Alignment, ReceiptLine
 from traceconv.align.checks import Causality
-from traceconv.align.collective_matching import Matched
-from traceconv.align.collectives import Occurrences
 from traceconv.align.domains import clocks_of_tracks, on_trace_time
 from traceconv.merging.processes import adopt_totals, join_totals, put_together, set_apart, with_ranks_named
 from traceconv.model.clocks import ClockMap, Verdict
@@ -26,6 +25,10 @@ from traceconv.model.numbers import format_drift, format_time
 from traceconv.model.trace import TIMED, Flows, Trace
 from traceconv.model.trace_inputs import concatenate_traces
 from traceconv.model.track_table import NO_TRACK, Tracks
+
+if TYPE_CHECKING:
+    from traceconv.align.collective_matching import Matched
+    from traceconv.align.collectives import Occurrences
 
 # -- flows of collectives -------------------------------------------------------------------------------------------
 
@@ -42,7 +45,9 @@ def with_collective_flows(
     Equal order alone is not enough, since training repeats its steps.
     """
     notes = merged.sources[0].notes
-    source, target, count = _pairs(traces, alignment, matched.occurrences if matched else Occurrences.none())
+    count = 0
+    if matched is not None:
+        source, target, count = _pairs(traces, alignment, matched.occurrences)
     if not count:
         notes.append(
             "no flows are drawn between collectives: "
@@ -149,7 +154,7 @@ def _on_trace_time(trace: Trace, maps: dict[int, ClockMap], index: int) -> Trace
     clock[:], source[:] = 0, index
     tracks = trace.tracks.replaced(clock=clock, source=source)
     for number in synthetic:
-        tracks.put(number, replace(tracks[number], synthetic=True))
+        tracks.put(number, structs.replace(tracks[number], synthetic=True))
     return trace.with_tables(tracks=tracks)
 
 
@@ -182,7 +187,7 @@ def _with_doubts(tracks: Tracks, maps: dict[int, ClockMap]) -> Tracks:
     if not any(doubt.values()):
         return tracks
     return Tracks(
-        replace(track, doubts=(*track.doubts, words))
+        structs.replace(track, doubts=(*track.doubts, words))
         if (words := doubt.get(track.clock))
         and words not in track.doubts
         and (track.parent == NO_TRACK or doubt.get(tracks[track.parent].clock) != words)

@@ -21,6 +21,7 @@ from dataclasses import dataclass, field, replace
 from itertools import permutations
 
 import numpy as np
+from msgspec import structs
 
 from traceconv.align.collective_hosts import PlacedHosts, columns_of_hosts, placed_hosts
 from traceconv.align.collectives import Occurrences
@@ -137,7 +138,7 @@ def simulated(seed: int, ranks: int, hosts: int, count: int, named: Mapping[str,
     return (
         job
         if named["seq"] == "yes"
-        else replace(job, records=replace(job.records, seq=raw[: len(job.records.row)] * 0 - 1))
+        else replace(job, records=structs.replace(job.records, seq=raw[: len(job.records.row)] * 0 - 1))
     )
 
 
@@ -167,12 +168,12 @@ def _damaged(job: Job, random: np.random.Generator) -> Job:
         pairs = mine[: len(mine) // 2 * 2].reshape(-1, 2)
         seq, what = seen.seq.copy(), seen.what.copy()
         seq[pairs], what[pairs] = seq[pairs[:, ::-1]], what[pairs[:, ::-1]]
-        return replace(job, records=replace(seen, seq=seq, what=what))
+        return replace(job, records=structs.replace(seen, seq=seq, what=what))
     if damage == "stepped clock":
         there = job.host_of[seen.rank] == job.host_of[rank]
         later = there & (seen.start > np.median(seen.start))
         by = int(random.choice((-1, 1)) * random.uniform(8, 80) * MS)
-        return replace(job, records=replace(seen, start=seen.start + by * later, end=seen.end + by * later))
+        return replace(job, records=structs.replace(seen, start=seen.start + by * later, end=seen.end + by * later))
     return job
 
 

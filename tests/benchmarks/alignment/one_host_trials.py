@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+from msgspec import structs
 
 from tests.benchmarks.alignment.simulate import MS, US, BentTruth, S, Shape, Truth, inner, network, outer, run, set_at
 from tests.benchmarks.alignment.trials import JITTERS, merged, recorded, some_shape, some_truth, watched_pair
@@ -85,7 +86,7 @@ def late_step_samples(seed: int, *, is_set: bool = True) -> Placed:
     ts = b.trace.samples.ts
     true = (ts - line.offset) / (1 + line.drift)
     samples = replace(b.trace.samples, ts=ts + truth.more(true).astype(np.int64))
-    b = replace(b, trace=b.trace.with_tables(samples=take(samples, np.argsort(samples.ts, kind="stable"))))
+    b = structs.replace(b, trace=b.trace.with_tables(samples=take(samples, np.argsort(samples.ts, kind="stable"))))
     found = estimate_pair(a, b, None, NameMap())
     if found is None or found.estimate.verdict is not Verdict.OK:
         return Placed(refused=True)
@@ -124,7 +125,7 @@ def _is_outside(alignment: Alignment, traces: Sequence[Trace], truth: Truth) -> 
 def _on_wall(trace: Trace, off: int) -> Trace:
     """Return a recording as one on the wall clock."""
     slices = replace(trace.slices, ts=trace.slices.ts + _NOW + off)
-    return trace.with_tables(slices=slices, clocks=[replace(REALTIME, machine="here", resolution_ns=1000)])
+    return trace.with_tables(slices=slices, clocks=[structs.replace(REALTIME, machine="here", resolution_ns=1000)])
 
 
 def log_of_two(seed: int, *, stated: bool = False, processes: int = 2) -> tuple[list[Trace], Truth, Array]:

@@ -22,6 +22,7 @@ from functools import cache
 from pathlib import Path
 
 import numpy as np
+from msgspec import structs
 
 from tests.benchmarks.alignment.record_activity import CASES
 from tests.golden import ROOT, Case
@@ -148,7 +149,7 @@ def load(file: File, options: Mapping[str, str] | None = None) -> Trace:
 def without_metadata(trace: Trace) -> Trace:
     """The same times, but nothing that says what they count."""
     clocks = [
-        domain if domain.synthetic else replace(domain, zero=Zero.UNKNOWN, run=Run.UNKNOWN, machine="")
+        domain if domain.synthetic else structs.replace(domain, zero=Zero.UNKNOWN, run=Run.UNKNOWN, machine="")
         for domain in trace.clocks
     ]
     return trace.with_tables(clocks=clocks, snapshots=[])

@@ -13,6 +13,7 @@ from multiprocessing import get_context
 from typing import TypeVar
 
 import numpy as np
+from msgspec import structs
 
 from tests.benchmarks.alignment.simulate import (
     MS,
@@ -505,7 +506,7 @@ def durations_of_two_runs(seed: int, estimator: Durations) -> Estimate:
 
 def _without_times(events: Events) -> Events:
     """The events end to end."""
-    return replace(events, start=np.concatenate(([0.0], np.cumsum(events.dur)[:-1])), zero_ns=0)
+    return structs.replace(events, start=np.concatenate(([0.0], np.cumsum(events.dur)[:-1])), zero_ns=0)
 
 
 # -- activity -------------------------------------------------------------------------------------------------------
