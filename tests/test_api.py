@@ -21,6 +21,7 @@ from typing import Any
 import numpy
 import numpy.typing
 import pytest
+from msgspec import Struct
 
 import traceconv
 from tests import HANG_S
@@ -231,6 +232,10 @@ def test_a_result_is_shown_with_its_verdicts(tmp_path: Path) -> None:
         (lambda: UNTYPED.merge(str(KINETO)), "the inputs are a single path: a list of paths is expected"),
         (lambda: UNTYPED.report(KINETO), "the inputs are a single path: a list of paths is expected"),
         (lambda: UNTYPED.merge(traceconv.Input(KINETO)), "the inputs are a single path: a list of paths is expected"),
+        *(
+            (partial(call, []), "there are no inputs: a list of paths is expected")
+            for call in (traceconv.merge, traceconv.report, traceconv.frames, traceconv.stacks, traceconv.clocks)
+        ),
         (lambda: UNTYPED.merge(5), "the inputs are of type int: a list of paths is expected"),
         (lambda: UNTYPED.read(5), "5 is not a path"),
         (lambda: UNTYPED.merge([None]), "None is not a path"),
@@ -307,7 +312,7 @@ def test_all_that_functions_take_and_return_is_exported() -> None:
         if isinstance(one, types.FunctionType):
             wanted |= set().union(*map(_classes_in, _hints(one, names).values()))
     for one in list(wanted):
-        if dataclasses.is_dataclass(one):
+        if dataclasses.is_dataclass(one) or issubclass(one, Struct):
             wanted |= set().union(*map(_classes_in, _hints(one, names).values()))
     assert len(wanted) > 40
     assert {one.__name__ for one in wanted} - {"Opened"} <= set(traceconv.__all__)

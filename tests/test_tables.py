@@ -103,6 +103,16 @@ def test_mxnet_tables_come_under_the_process_of_the_profile() -> None:
     assert all(merged.tracks[track.parent].pid == 42 and "(no timeline)" in track.name for track in totals)
 
 
+@pytest.mark.parametrize("count", ["9" * 19, str(2**64), "9" * 20])
+def test_mxnet_rows_whose_count_is_too_large_are_lost(count: str, tmp_path: Path) -> None:
+    (table,) = (path.read_text() for path in (MXNET / "v1.9-text").glob("input*"))
+    log = tmp_path / "a.log"
+    log.write_text(re.sub(r"(?m)^(DeleteVariable +)\d+", rf"\g<1>{count}", table))
+    kept = read(log)
+    assert "DeleteVariable" not in {name for _, name, _ in rows(kept)}
+    assert kept.sources[0].balance.skipped["skipped (mxnet-table.bad_row)"] == 1
+
+
 def test_mxnet_a_log_without_tables_is_refused(tmp_path: Path) -> None:
     log = tmp_path / "a.log"
     log.write_text("Profile Statistics: none\n")

@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple, Unpack
 
 import msgspec
+from msgspec import Struct
 
 from traceconv.align import Alignment, Policy, ReceiptLine, align, checked_alignment
 from traceconv.align.checks import Causality
@@ -44,8 +44,7 @@ if TYPE_CHECKING:
     from traceconv.answers.weighted_stacks import Stacks
 
 
-@dataclass(frozen=True, slots=True)
-class Output:
+class Output(Struct, frozen=True):
     """A file to write a trace to, and how to write it.
 
     Attributes:
@@ -72,8 +71,7 @@ class Output:
     trim: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Result:
+class Result(Struct, frozen=True):
     """The trace of a conversion or merge, and how its inputs were aligned.
 
     Attributes:
@@ -85,8 +83,8 @@ class Result:
 
     trace: Trace
     receipt: list[ReceiptLine]
-    causality: Causality = field(default_factory=lambda: Causality(()))
-    together: Together = field(default_factory=Together)
+    causality: Causality = Causality(())
+    together: Together = Together()
 
     def __repr__(self) -> str:
         """Return the summary of the trace, and the verdicts on its inputs."""

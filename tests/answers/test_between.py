@@ -58,7 +58,7 @@ def named(tmp_path_factory: pytest.TempPathFactory) -> SliceTable:
         ("'say \"x\"'", 70, 75),
         ('"say ""x"""', 70, 75),
         ("1us..3us", 1, 3),
-        ("-1us..0.003ms", -1, 3),
+        ("-1us..0.003ms", 0, 3),
         ("12us..step 2", 12, 15),
         ("12us..", 12, 75),
         ("..step 1", 0, 5),
@@ -170,6 +170,21 @@ def test_a_window_tells_how_many_of_all_steps_are_in_it() -> None:
 def test_a_window_outside_of_the_recording_is_refused(window: str) -> None:
     with pytest.raises(UsageError, match=r"nothing was recorded from .* after the start: the recording lasts"):
         asked(CUDA.trace, window)
+
+
+def test_time_beyond_the_recording_is_no_idle_time() -> None:
+    span = CUDA.trace.span()
+    assert span is not None
+    wide, whole = (asked(CUDA.trace, text)["device"].records() for text in ("-5s..100s", ".."))
+    assert window_of(CUDA, "-5s..100s").end == span[1] + 1  # an instant is there
+    assert [row["idle_ns"] - 1 for row in wide] == [row["idle_ns"] for row in whole]
+
+
+def test_a_window_beyond_the_end_holds_an_instant_there(tmp_path: Path) -> None:
+    mark = {"ph": "i", "s": "t", "name": "mark", "pid": 1, "tid": 1, "ts": 1015}
+    table = kineto(tmp_path / "a.json", [event("op", 1000, 15), mark])
+    window = window_of(table, "5us..1s")
+    assert (window.start - table.start, window.end - table.start) == (5000, 15_001)
 
 
 def test_memory_that_is_held_when_the_window_starts_counts() -> None:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from tests.answers.test_sections import Events, kineto
 from tests.answers.test_step_parts import at_ns
@@ -260,6 +260,8 @@ def test_ranges_around_operators_are_rows_by_range_only(tmp_path: Path) -> None:
         loader: 600,
     }
     assert "left out: 4 slices that are ranges around operators; see --by range" in section.notes
+    notes = operations(kineto(tmp_path / "b.json", [events[0], *events[-3:]])).notes
+    assert "left out: 1 slice that is a range around operators; see --by range" in notes
     by_range = {row["range"]: row["total_ns"] for row in operations(table, ("range",)).records()}
     assert by_range == {"## forward ##": 1800, "gloo:all_reduce": 900, "epoch": 900, "## block ##": 700, loader: 900}
 

@@ -6,11 +6,13 @@ import csv
 import gc
 import json
 import os
+import random
 import re
 import shutil
 import sys
 import weakref
 import xml.etree.ElementTree as ElementTree
+from contextlib import nullcontext
 from dataclasses import replace
 from html import escape
 from pathlib import Path
@@ -24,7 +26,7 @@ import pytest
 from click.testing import CliRunner
 
 import traceconv
-from tests import commands
+from tests import commands, kernels
 from tests.golden import ROOT, Case
 from tests.shapes import every_shape
 from traceconv.answers import frames as frames_module
@@ -39,7 +41,7 @@ from traceconv.model.args import ABSENT, Args, arg_values
 from traceconv.model.builder import Builder
 from traceconv.model.clocks import ClockDomain, Run, Zero
 from traceconv.model.layout import lay_out
-from traceconv.model.numbers import format_short
+from traceconv.model.numbers import format_short, number_or_text
 from traceconv.model.source_info import SourceInfo
 from traceconv.model.trace import TABLES, Trace, take
 from traceconv.model.trace_inputs import by_stated_inputs, inputs_of
@@ -187,26 +189,73 @@ def test_types_of_args(values: list[object], expected: pa.DataType) -> None:
     assert frames_module._typed(pa, values).type == expected
 
 
-@pytest.mark.parametrize("repeated", [False, True])
+@pytest.mark.parametrize("compiled", [False, True])
 @pytest.mark.parametrize("keys", [["Ev Idx", "no such"], ["Input Dims", "Input type"], ["no such"], ['a "b', "Ev Idx"]])
-def test_args_are_decoded_once_for_each_object(keys: list[str], repeated: bool) -> None:
+def test_equal_args_are_decoded_once(keys: list[str], compiled: bool) -> None:
     trace = traceconv.read(KINETO)
     slices = trace.slices
-    numbers, values = arg_values(trace.args, slices.args_at, slices.args_len, keys, repeated=repeated)
+    with nullcontext() if compiled else kernels.without():
+        numbers, values = arg_values(trace.args, slices.args_at, slices.args_len, keys)
     for number, at, length in zip(numbers, slices.args_at, slices.args_len, strict=True):
         whole = json.loads(bytes(trace.args.view(at, length))) if length else {}
         assert values[number] == tuple(whole.get(key, ABSENT) for key in keys)
-    if repeated and keys[0] == "Input Dims":
+    if keys[0] == "Input Dims":
         assert len(values) == len(set(map(repr, values))) < len(np.unique(slices.args_at)) / 2
 
 
 def test_absent_values_are_apart_from_others() -> None:
     objects = [b'{"a":1}', b'{"b":1}', b'{"a":"1,","b":2}', b'{"a":1,"b":","}', b"{}", b'{"a":1}', b""]
     at, length = np.cumsum([0, *map(len, objects[:-1])]), np.array(list(map(len, objects)), np.int32)
-    numbers, values = arg_values(Args([b"".join(objects)]), at, length, ["a", "b"], repeated=True)
+    numbers, values = arg_values(Args([b"".join(objects)]), at, length, ["a", "b"])
     expected = [(1, ABSENT), (ABSENT, 1), ("1,", 2), (1, ","), (ABSENT, ABSENT), (1, ABSENT), (ABSENT, ABSENT)]
     assert [values[number] for number in numbers.tolist()] == expected
     assert numbers[0] == numbers[5]
+
+
+@pytest.mark.parametrize("together", [1, 200, 1 << 24])
+def test_args_of_any_form_have_the_same_values_with_and_without_the_kernel(
+    together: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("traceconv.model.args._DECODED", together)
+    random_ = random.Random(5)
+    keys = ["a", "b", "key of a", "", "é", 'q"', "\\"]
+    values = [
+        0,
+        -1,
+        1.5,
+        10**400,
+        True,
+        None,
+        "a",
+        '"',
+        "\\",
+        "},{",
+        "é\n",
+        [],
+        [[1, 2], []],
+        [{"a": 1}],
+        {"b": {"a": 3}},
+    ]
+
+    def text() -> bytes:
+        pairs = [(random_.choice(keys), random_.choice(values)) for _ in range(random_.randrange(5))]  # also twice
+        spaces = [random_.choice(["", "", "", "", " ", "\n"]) for _ in range(4)]
+        members = (
+            f"{json.dumps(key)}{spaces[0]}:{spaces[1]}{json.dumps(value, ensure_ascii=False)}{spaces[2]}"
+            for key, value in pairs
+        )
+        return f"{{{spaces[3]}{','.join(members)}}}".encode() if random_.random() < 0.9 else b""
+
+    objects = [text() for _ in range(3000)]
+    at, length = np.cumsum([0, *map(len, objects[:-1])]), np.array(list(map(len, objects)), np.int32)
+    args, wanted = Args([b"".join(objects)]), ["b", "", "a", "é"]
+    expected = [json.loads(written or b"{}", parse_int=number_or_text) for written in objects]
+    for way in (nullcontext(), kernels.without()):
+        with way:
+            for chosen in (wanted, [*wanted, "key of a", *map(str, range(5))], [*wanted, 'q"']):
+                numbers, found = arg_values(args, at, length, chosen)
+                for number, members in zip(numbers.tolist(), expected, strict=True):
+                    assert found[number] == tuple(members.get(key, ABSENT) for key in chosen)
 
 
 def test_hostile_names() -> None:

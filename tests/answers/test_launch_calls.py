@@ -78,10 +78,13 @@ def test_without_launches_a_note_says_so(tmp_path: Path) -> None:
         assert (section.rows, section.notes) == ([], [said])
 
 
-@pytest.mark.parametrize("category", ["cuda_runtime", "xpu_runtime", "xpu_driver"])
-def test_launches_without_flows(category: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "category", ["cuda_runtime", "xpu_driver", "mtia_runtime", "privateuse1_driver", "mlu_runtime"]
+)
+@pytest.mark.parametrize("work", ["kernel", "mlu_memcpy"])
+def test_launches_without_flows(category: str, work: str, tmp_path: Path) -> None:
     call, kernel, *_ = launched(1, (0, 5), (10, 20))
-    found = launches(kineto(tmp_path / "a.json", [call | {"cat": category}, kernel]))
+    found = launches(kineto(tmp_path / "a.json", [call | {"cat": category}, kernel | {"cat": work}]))
     assert [(row["count"], row["kernels"]) for row in found.records()] == [(1, 1)]
 
 

@@ -8,7 +8,6 @@ import random
 import re
 import sys
 from collections import Counter, defaultdict
-from dataclasses import replace
 from fractions import Fraction
 from itertools import pairwise
 from pathlib import Path
@@ -19,6 +18,7 @@ import pytest
 from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 import traceconv
 from tests.answers.compare_runtimes import RECORDED, compared, shares

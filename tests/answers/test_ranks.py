@@ -445,3 +445,27 @@ def test_others_are_the_mean_of_each_collective() -> None:
     (row,) = section.records()
     assert (row["rank"], row["name"], row["kind"]) == (0, "mm", "host")
     assert (row["time_ns"], row["others_ns"], row["extra_ns"], row["collectives"]) == (220, 110, 110, 2)
+
+
+@pytest.mark.parametrize("thread", [1, 3])
+def test_what_a_late_rank_ran_on_other_threads_than_its_collectives(thread: int, tmp_path: Path) -> None:
+    """A thread of gloo waits longer than any operator runs; the profiler lasts as long as all."""
+
+    def slice_at(at: int, dur: int, name: str, tid: int, cat: str) -> Json:
+        return {"ph": "X", "cat": cat, "name": name, "pid": 5, "tid": tid, "ts": at, "dur": dur}
+
+    ranks = {
+        rank: [
+            slice_at(0, 2500, "PyTorch Profiler (0)", 9, "Trace"),
+            slice_at(0, 600, "aten::mm", 1, "cpu_op"),
+            slice_at(700, 100, "gloo:all_reduce", 2, "user_annotation"),
+            slice_at(900, 100 + 400 * rank, "aten::add", thread, "cpu_op"),
+            slice_at(1100 + 400 * rank, 1000 - 400 * rank, "gloo:all_reduce", 2, "user_annotation"),
+        ]
+        for rank in range(2)
+    }
+    sections = traceconv.report(write(tmp_path, ranks))
+    assert " it ran aten::add 400 µs longer than they." in sections[0].records()[-1]["text"]
+    (row, *others) = next(one for one in sections if one.name == "late_causes").records()
+    assert (row["rank"], row["name"], row["time_ns"], row["others_ns"]) == (1, "aten::add", 500 * US, 100 * US)
+    assert {row["extra_ns"] for row in others} == {0}

@@ -17,6 +17,7 @@ import pytest
 from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import structs
 from msgspec.structs import astuple
 
 from tests.golden import ROOT
@@ -262,10 +263,11 @@ ABSENT = [("rank", "a rank"), ("arg:x", "the arg x")]
 
 def test_formats_without_shapes_are_said_to_have_none() -> None:
     section = operations(SliceTable(read(ROOT / "mxnet" / "copies" / "input.json")), ("shape",))
-    assert "--by shape: no slice here has a shape, so the cells are empty" in section.notes
+    assert "--by shape: no slice here has a shape" in section.notes
+    assert section.shown(section.rows[-1], 0) == "(no shape)"
     section = operations(SliceTable(read(ROOT / "mxnet" / "copies" / "input.json")), ("name", "rank", "arg:x"))
     said = [note for note in section.notes if note.startswith("--by")]
-    assert said == [f"--by {key}: no slice here has {words}, so the cells are empty" for key, words in ABSENT]
+    assert said == [f"--by {key}: no slice here has {words}" for key, words in ABSENT]
     ranked = operations(SliceTable(read(ROOT / "pytorch-kineto" / "gloo-rank0" / "input.json")), ("rank",))
     assert not any(note.startswith("--by") for note in ranked.notes)
 
@@ -337,14 +339,14 @@ def test_steps_are_timed_and_outliers_explained(tmp_path: Path) -> None:
     assert (row["step"], row["duration_ns"]) == ("ProfilerStep#5", 29_000)
     assert (row["slower_operation"], row["slower_by_ns"]) == ("conv", 9000)
     assert times.rows[0][1:] == (8, 8, 20_000, 29_000, 29_000, 29_000, "a.json")
-    named, *_ = steps(replace(kineto(tmp_path / "b.json", events), step_name="conv"))
+    named, *_ = steps(structs.replace(kineto(tmp_path / "b.json", events), step_name="conv"))
     assert len(named.rows) == 8
     (one,) = steps(
-        replace(kineto(tmp_path / "c.json", events), step_name="ProfilerStep#5")
+        structs.replace(kineto(tmp_path / "c.json", events), step_name="ProfilerStep#5")
     )  # one step has no percentiles
     assert one.notes == []
     with pytest.raises(UsageError, match="--step-name"):
-        steps(replace(kineto(tmp_path / "b.json", events), step_name="("))
+        steps(structs.replace(kineto(tmp_path / "b.json", events), step_name="("))
 
 
 @pytest.mark.parametrize("case", ["nsight-systems/session", "nvprof/unified-memory", "pytorch-kineto/cuda-streams"])
@@ -360,6 +362,8 @@ def test_overhead_that_cupti_states_is_no_operation(case: str) -> None:
 def test_a_step_that_is_recorded_twice_is_one(tmp_path: Path) -> None:
     events = [event(f"ProfilerStep#{at}", 30 * at, 20, cat="user_annotation") for at in range(3)]
     events += [event("conv", 30 * at + 1, 9) for at in range(3)]
+    one_repeats = steps(kineto(tmp_path / "a.json", [*events, events[0] | {"cat": "cpu_op"}]))
+    assert one_repeats[0].notes == ["left out: 1 slice that repeats a step"]
     once = steps(kineto(tmp_path / "a.json", events))
     twice = steps(kineto(tmp_path / "a.json", [*events, *(one | {"cat": "cpu_op"} for one in events[:3])]))
     assert [section.rows for section in twice] == [section.rows for section in once]
@@ -466,7 +470,7 @@ def test_sums_that_64_bits_do_not_hold_are_refused(tmp_path: Path, years: int, i
 )
 def test_names_near_a_pattern_that_matches_none_are_named(tmp_path: Path, pattern: str, near: str) -> None:
     table = kineto(tmp_path / "a.json", [event("step#0", 0, 1), event("step#1", 5, 1), event("x", 8, 1)])
-    section, *_ = steps(replace(table, step_name=pattern))
+    section, *_ = steps(structs.replace(table, step_name=pattern))
     assert section.rows == []
     assert section.notes == [f"--step-name {pattern}: no slice has a whole name that matches{near}"]
 

@@ -268,7 +268,7 @@ def test_steps_are_what_limits_are_of(tmp_path: Path) -> None:
     ("between", "section", "words"),
     [
         ("", "step_parts", "busy 100.0 % of 100 µs (2 steps, 14.3 % of the recording)"),
-        ("595us..710us", "step_parts", "busy 100.0 % of 100 µs (2 steps, 87.0 % of the window)"),
+        ("585us..700us", "step_parts", "busy 100.0 % of 100 µs (2 steps, 87.0 % of the window)"),
         ("595us..690us", "device", "busy 94.7 % of 95 µs;"),  # the second step ends later
     ],
 )
@@ -446,6 +446,17 @@ def test_a_slow_step_and_what_made_it_slow(tmp_path: Path) -> None:
     assert found["steps"]["text"] == "5 steps took 100 µs each (median); the slowest one 125 µs."
     found, _ = summary_of(tmp_path, in_steps((100, 200)))
     assert not {"slow_step", "steps"} & found.keys(), "two steps have no median"
+
+
+def test_a_step_in_which_nothing_begins_is_slow(tmp_path: Path) -> None:
+    """A thread beside that of the steps runs one slice from before the first step until after the last one."""
+    starts, lengths = (1000, 1100, 1200, 1350), (100, 100, 150, 100)
+    steps = [
+        event(f"ProfilerStep#{number}", *times, cat="user_annotation")
+        for number, times in enumerate(zip(starts, lengths, strict=True))
+    ]
+    found, _ = summary_of(tmp_path, [*steps, event("worker", 900, 1000, tid=2)])
+    assert found["slow_step"]["text"].endswith("(ProfilerStep#1); 50 µs longer: (in parallel).")
 
 
 def test_a_step_that_many_names_made_slow_names_none(tmp_path: Path) -> None:
@@ -644,7 +655,10 @@ def test_recordings_that_follow_one_another_may_be_runs(later: int, said: bool, 
 def test_without_launches_idle_time_has_no_cause(tmp_path: Path) -> None:
     alone = [one for one in work(("gemm", 0, 60), ("gemm", 90, 100)) if one.get("pid") == 0 and one["ph"] == "X"]
     _, unanswered = summary_of(tmp_path, alone)
-    assert ("Why was the device idle?", "No launches are recorded, so idle time has no cause.") in unanswered
+    assert (
+        "Why was the device idle?",
+        "No launch of the device work is known, so idle time has no cause.",
+    ) in unanswered
     early = [one for one in late((85, 88)) if one["name"] != "kernel 2"]
     assert "Why was the device idle?" not in [question for question, _ in summary_of(tmp_path, early)[1]]
     later = summary_of(tmp_path, [*work(("gemm", 0, 60)), *launched(2, (1092, 1093), (1090, 1100))])[1]

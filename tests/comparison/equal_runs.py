@@ -14,9 +14,10 @@ import argparse
 import math
 import statistics
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
+from msgspec.structs import replace
 
 from traceconv.comparison.comparison import Comparison, Run, Verdict, compare
 from traceconv.comparison.runs import Selection, runs_in

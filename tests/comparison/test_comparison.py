@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from traceconv.comparison.comparison import TOTAL, Comparison, Run, compare
 from traceconv.comparison.rank_tests import found_change
@@ -72,14 +71,15 @@ def test_one_slower_operation_of_100_is_found() -> None:
     assert found >= 38
 
 
-def test_five_runs_a_side_say_that_they_cannot_decide_and_how_many_can() -> None:
+@pytest.mark.parametrize(("spread", "found", "needed"), [(0.015, 5, 9), (0.3, 40, 44)])
+def test_five_runs_a_side_say_that_they_cannot_decide_and_how_many_can(spread: float, found: int, needed: int) -> None:
     random = np.random.default_rng(3)
-    comparison = compare(_noisy(random, 5), _noisy(random, 5, slower=1.5))
+    comparison = compare(_noisy(random, 5, spread), _noisy(random, 5, spread, slower=1.5))
     assert {row["verdict"] for row in _rows(comparison).values()} <= {"unclear", "same"}
     (summary, *_) = comparison.sections
     assert summary.sentences[-1] == (
         "With 5 runs of each side, a change of one of 102 rows alone cannot be told: "
-        "record 9 of each side to find a change of 5 % in one row."
+        f"record {needed} of each side to find a change of {found} % in one row."
     )
 
 
@@ -111,6 +111,24 @@ def test_keys_of_one_side_meet_at_the_same_place() -> None:
     rows = _rows(compare([before], [after]))
     row = rows["in aten::_convolution: aten::cudnn_convolution -> aten::miopen_convolution"]
     assert (row["state"], row["contribution_ns"], row["before_ns"], row["after_ns"]) == ("same place", 20, 70, 90)
+
+
+@pytest.mark.parametrize("around", ["", "Net"])
+def test_keys_without_a_text_are_counted(around: str) -> None:
+    sides = []
+    for names in ("ab", "cde"):
+        values = _run(dict.fromkeys(names, 70 if "a" in names else 90)).values["operations"]
+        path = ((around, "step"),)
+        values = replace(values, keys=[("", name) for name in names], paths=[path for _ in names])
+        sides.append([Run("run", {"operations": values})])
+    comparison = compare(*sides, by=("module", "name"))
+    (row,) = comparison.sections[1].rows[1:]
+    assert row[:3] == (f"in {around or 'step'}: 2 x (no module) -> 3 x (no module)", "step", "same place")
+
+
+def test_a_row_without_a_key_is_said_to_have_none() -> None:
+    text = compare([_run({"": 70})], [_run({"": 90})], by=("shape",)).sections[0].rows[1][1]
+    assert text == "Of +20 ns: (no shape) +20 ns."
 
 
 def test_functions_at_other_lines_are_the_same() -> None:

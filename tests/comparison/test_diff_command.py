@@ -247,6 +247,31 @@ def test_a_folder_is_one_run_with_its_ranks(tmp_path: Path) -> None:
     assert "(no name)" not in run(*by_rank).stdout
 
 
+def _of_rank(path: Path, rank: int, base_ns: int) -> Path:
+    document = {
+        "schemaVersion": 1,
+        "baseTimeNanoseconds": base_ns,
+        "distributedInfo": {"rank": rank, "world_size": 4},
+        "traceEvents": [test_sections.event("A", at, 5) for at in range(0, 30, 10)],
+    }
+    path.write_text(json.dumps(document))
+    return path
+
+
+def test_ranks_of_a_job_are_no_runs(tmp_path: Path) -> None:
+    """They are refused as several runs of a side, and in a history; two of them can be compared."""
+    first, second = (_of_rank(tmp_path / f"{rank}.json", rank, 17 * 10**17) for rank in (0, 3))
+    later = _of_rank(tmp_path / "later.json", 3, 18 * 10**17)
+    for result in (run("--before", first, second, "--after", later), commands.run("history", first, second)):
+        assert result.returncode == 2
+        assert (
+            result.stderr.splitlines()[0]
+            == f"error: {first} and {second} seem to be ranks 0 and 3 of one job, not runs"
+        )
+    assert run(first, second).returncode == 0
+    assert run("--before", first, later, "--after", second).returncode == 0
+
+
 @pytest.mark.parametrize(("rank", "later_ns"), [(None, 10**10), (1, 0)])
 def test_runs_in_a_folder_that_counts_as_one_are_told_and_fail_a_gate(
     tmp_path: Path, rank: int | None, later_ns: int

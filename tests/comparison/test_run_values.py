@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import statistics
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from tests.answers.test_sections import KINETO, event, kineto
 from tests.golden import ROOT
@@ -321,6 +321,7 @@ def test_work_of_a_merged_job_belongs_to_the_step_of_its_process(tmp_path: Path)
         ("name", "rank=2 and name=a", {("a",): (70, 6), ("(others)",): (50, 18)}),
         ("name", "not (rank!=2 or name=b)", {("a",): (70, 6), ("(others)",): (50, 18)}),
         ("name", "name=a", {("a",): (50, 18)}),
+        ("shape", "name!=a", {("(others)",): (50, 18)}),
     ],
 )
 def test_a_rank_has_no_part_in_the_steps_of_others(

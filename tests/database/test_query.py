@@ -8,6 +8,7 @@ import importlib
 import io
 import json
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -26,10 +27,11 @@ from tests.golden import ROOT, Case
 from tests.shapes import every_shape
 from traceconv.answers.frames import Frames
 from traceconv.database import question
-from traceconv.database.connection import add_view
+from traceconv.database.connection import add_view, connect, interruptible
 from traceconv.database.question import ask
 from traceconv.database.views import VIEWS, View
 from traceconv.errors import UsageError
+from traceconv.model.trace import needed
 
 KINETO = ROOT / "pytorch-kineto" / "torch-convnet-process" / "input.json"
 ONEDNN = ROOT / "onednn-verbose" / "torch-convnet-process" / "input.log"
@@ -533,6 +535,52 @@ def test_without_the_packages_the_hint_says_how_to_install_them(module: str, mon
         "hint: pip install 'traceconv[sql]'",
     ]
     importlib.import_module("traceconv.database.question")
+
+
+@pytest.mark.parametrize("module", ["duckdb", "pyarrow"])
+def test_a_package_that_cannot_be_loaded_is_not_taken_for_one_that_is_not_installed(
+    module: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(name: str) -> None:
+        raise ImportError("failed to map segment from shared object", name=name)
+
+    monkeypatch.setattr("traceconv.model.trace.import_module", refused)
+    with pytest.raises(ImportError, match="failed to map"):
+        needed(module, "sql")
+
+
+def test_memory_that_duckdb_does_not_get_is_no_fault_of_the_question() -> None:
+    big = "set memory_limit = '1MB'; create table big as select repeat('a', 1000) || range as x from range(100000)"
+    with pytest.raises(MemoryError), connect() as connection:
+        connection.execute(big)
+
+
+def test_a_signal_ends_a_query_of_duckdb() -> None:
+    def stop(*_: object) -> None:
+        raise TimeoutError
+
+    long = "select count(*) from range(3000000) a, range(3000000) b where a.range < b.range"
+    before = signal.signal(signal.SIGALRM, stop)
+    try:
+        with connect() as connection:
+            signal.setitimer(signal.ITIMER_REAL, 0.3)
+            with pytest.raises(TimeoutError):
+                interruptible(connection, connection.sql(long).fetchall)
+            assert connection.sql("select 7").fetchall() == [(7,)]
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+TEXTS = ["'abc'", "'abc'::blob", "to_json('a')", "['abc', null]", "['abc']::varchar[1]", "{'a': 'abc', 'b': 1}"]
+TEXTS += ["row('abc', 1)", "map {'ab': 'c'}", "map {1: 'abc'}", "union_value(a := 'abc')", "[[{'a': ['abc']}], null]"]
+
+
+@pytest.mark.parametrize("value", TEXTS)
+def test_texts_in_any_value_count(value: str) -> None:
+    with connect() as connection:
+        found = connection.sql(f"select {value} as a, null::varchar as b, 7 as c from range(5)")
+        assert question._answer_bytes(found) == 15
 
 
 def test_types_that_parquet_lacks_are_refused(tmp_path: Path) -> None:

@@ -101,6 +101,20 @@ def test_parts_by_rank_are_read_by_all(tmp_path: Path) -> None:
     }
 
 
+def test_parts_of_inputs_with_long_names_are_read_by_all(tmp_path: Path) -> None:
+    """A file may have a name of 85 Chinese characters: quoted, it would be a name of 765 bytes."""
+    path = tmp_path / f"{'推理服务性能' * 12} 100%=a.log"
+    path.write_bytes(ONEDNN.read_bytes())
+    folder = tmp_path / "run.parquet"
+    result = commands.run("export", path, "--by", "input", "-o", folder)
+    assert result.returncode == 0, result.stderr
+    assert pl.read_parquet(folder / "slices", hive_partitioning=True)["input"].unique().to_list() == [path.name]
+    assert pd.read_parquet(folder / "slices")["input"].unique().tolist() == [path.name]
+    with duckdb.connect() as connection:
+        rows = connection.execute(f"select distinct input from '{folder}/slices/*/*.parquet'").fetchall()
+    assert rows == [(path.name,)]
+
+
 def test_a_database_replaces_only_what_it_is_told_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "run.duckdb"
     assert commands.run("export", KINETO, "-o", path).stderr == f"{path}: 14 tables\n"

@@ -6,8 +6,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import cached_property, partial
+
+from msgspec import Struct, structs
 
 from traceconv.align.receipt import Aligned, warning_lines
 from traceconv.answers.allocations import allocations, memory_steps
@@ -36,8 +38,7 @@ from traceconv.model.source_info import SourceInfo
 from traceconv.model.trace import Trace
 
 
-@dataclass(frozen=True, slots=True)
-class Questions:
+class Questions(Struct, frozen=True):
     """The questions of a report.
 
     Attributes:
@@ -105,8 +106,7 @@ def _tables_with(sort: str, tables: Mapping[str, Sequence[Column]]) -> list[str]
     return having
 
 
-@dataclass(frozen=True)
-class _About:
+class _About(Struct, frozen=True, dict=True):
     """What sections are about: the slices that a condition leaves, all of them, the alignment, and the questions."""
 
     table: SliceTable
@@ -114,7 +114,7 @@ class _About:
     aligned: Aligned
     asked: Questions
     condition: Condition | None
-    made: dict[str, list[Section]] = field(default_factory=dict)
+    made: dict[str, list[Section]] = {}
 
     def tables(self, section: str) -> list[Section]:
         """Return the tables of a section; those of the summary are made once."""
@@ -195,7 +195,7 @@ def _summary(about: _About) -> list[Section]:
     of_inputs = [] if about.table.window else about.tables("overview")  # which is about the whole recording
     if others:
         made = {name: about.tables(name) for name in _SUMMARISED if name not in others}
-        about = replace(about, table=about.whole, asked=asked, condition=None, made=made)
+        about = structs.replace(about, table=about.whole, asked=asked, condition=None, made=made)
     sections = [section for name in _SUMMARISED for section in about.tables(name)]
     if not any(section.rows for section in sections):  # samples and counts only
         sections += about.tables("layers")
@@ -211,8 +211,7 @@ def _kinds(table: SliceTable) -> list[str]:
     return [f"{ARG}{marks.calls[0]}" for marks in flops[:1] if marks.calls]
 
 
-@dataclass(frozen=True)
-class _Report:
+class _Report(Struct, frozen=True):
     """The sections of a report, and what is needed to say which options did not apply to them."""
 
     about: _About

@@ -155,7 +155,7 @@ def _events(table: SliceTable) -> _Events:
         where = instants.args_at[rows], instants.args_len[rows]
         at, values = arg_values(trace.args, *where, [marks.size, marks.address])
         keys = [*marks.device, *([marks.operator] if marks.operator else [])]
-        owner, owners = arg_values(trace.args, *where, keys, repeated=True)
+        owner, owners = arg_values(trace.args, *where, keys)
         size = np.array([_size(value) for value, _ in values], np.int64)[at]
         direction = np.where(_named(trace, marks.frees, rows), -1, 1)
         columns = (

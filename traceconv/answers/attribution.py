@@ -7,12 +7,12 @@ edges of its layers; each segment has its innermost layer, or none. docs/answers
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from traceconv.align.launches import OwnIds, group_numbers, own_ids, with_ids
 from traceconv.answers.slice_tables import NO_PARENT, Rows, SliceTable, lengths_in_groups, nesting_of, sums_by
@@ -37,8 +37,7 @@ class Divided(NamedTuple):
     outside: npt.NDArray[np.float64]
 
 
-@dataclass(frozen=True)
-class Timelines:
+class Timelines(Struct, frozen=True, dict=True):
     """The segments of all timelines, concatenated.
 
     Attributes:
@@ -215,7 +214,7 @@ def distinct(group: I64, low: I64, high: I64) -> tuple[I64, I64, I64]:
 
 
 def timelines(
-    slices: Slices, rows: I64, line_of_track: I64, is_innermost: npt.NDArray[np.bool_] | None = None
+    slices: Slices, rows: I64, line_of_track: I64, inwards: npt.NDArray[np.bool_ | np.int8] | None = None
 ) -> Timelines:
     """Return the timelines of layers.
 
@@ -225,7 +224,7 @@ def timelines(
         slices: the slices, laid out.
         rows: the layers, sorted.
         line_of_track: the number of the timeline of each track; NONE for tracks without layers.
-        is_innermost: a mask of the slices that are inside those of other tracks, whichever started last.
+        inwards: those of more are inside those of other tracks that have less, whichever started last.
     """
     rows = rows[slices.dur[rows] > 0]
     layers = take(slices, rows)
@@ -248,7 +247,7 @@ def timelines(
             for _, on_track in grouped(track[on_line])
         ]
         while len(tracks) > 1:
-            tracks = [_latest(slices, tracks[at : at + 2], is_innermost) for at in range(0, len(tracks), 2)]
+            tracks = [_latest(slices, tracks[at : at + 2], inwards) for at in range(0, len(tracks), 2)]
         merged.append(tracks[0])
     starts, inside = zip(*merged, strict=True) if merged else ((np.empty(0, np.int64),), (np.empty(0, np.int64),))
     first = np.cumsum([0, *(len(edges) for edges, _ in merged)])
@@ -256,11 +255,11 @@ def timelines(
 
 
 def _latest(
-    slices: Slices, tracks: Sequence[tuple[I64, I64]], is_innermost: npt.NDArray[np.bool_] | None
+    slices: Slices, tracks: Sequence[tuple[I64, I64]], inwards: npt.NDArray[np.bool_ | np.int8] | None
 ) -> tuple[I64, I64]:
-    """Merge one or two tracks, given as starts and rows of segments, into one; `is_innermost` as in `timelines`.
+    """Merge one or two tracks, given as starts and rows of segments, into one; `inwards` as in `timelines`.
 
-    Of two layers that run, an innermost one counts, else the one that started last, else the shorter one.
+    Of two layers that run, the one further inwards counts, else the one that started last, else the shorter one.
     """
     if len(tracks) == 1:
         return tracks[0]
@@ -268,9 +267,9 @@ def _latest(
     left, right = (rows[np.searchsorted(at, starts, "right") - 1] for at, rows in tracks)
     since = [np.where(rows == NONE, BEFORE, slices.ts[rows]) for rows in (left, right)]
     is_right = (since[1] > since[0]) | ((since[1] == since[0]) & (slices.dur[right] < slices.dur[left]))
-    if is_innermost is not None:
-        first, second = (is_innermost[rows] & (rows != NONE) for rows in (left, right))
-        is_right = np.where(first == second, is_right, second)
+    if inwards is not None:
+        first, second = (np.where(rows == NONE, NONE, inwards[rows]) for rows in (left, right))
+        is_right = np.where(first == second, is_right, second > first)
     return starts, np.where(is_right, right, left)
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
+from msgspec.structs import replace
 
 from traceconv.answers.attribution import NONE, run_parts, timelines
 from traceconv.answers.device_work import Device, Work, devices, first_above, without_work, work

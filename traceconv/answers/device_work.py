@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
 
-from traceconv.answers.attribution import NONE, grouped, launch_rows, work_of
+from traceconv.answers.attribution import NONE, grouped, launch_rows, timelines, work_of
 from traceconv.answers.section import Cell, Column, Section, Unit, rounded
 from traceconv.answers.slice_tables import NO_PARENT, Rows, SliceTable, sums_by
 from traceconv.answers.steps import names, runs_nothing
@@ -245,7 +245,27 @@ def _is_none(table: SliceTable) -> npt.NDArray[np.bool_]:
 def _operators(table: SliceTable) -> I64:
     launch = work(table).launch
     found = first_above(table, launch, is_operator(table))
+    _put_crossing(table, launch, found)
     return np.where((found == NONE) & ~_is_none(table)[launch], launch, found)
+
+
+def _put_crossing(table: SliceTable, launch: I64, found: I64) -> None:
+    """Put the operators of launches on threads with lanes: of those that run then, the one that started last."""
+    slices, thread = table.trace.slices, table.row_of_track
+    with_lanes = np.zeros(len(thread), bool)
+    with_lanes[thread[thread != np.arange(len(thread))]] = True
+    calls = np.flatnonzero(launch != NONE)
+    calls = calls[with_lanes[thread[slices.track[launch[calls]]]]]
+    if not len(calls):
+        return
+    rows = np.flatnonzero(is_operator(table) & with_lanes[thread[slices.track]])
+    line = np.full(len(thread), NONE, np.int64)
+    present = np.unique(thread[slices.track[rows[slices.dur[rows] > 0]]])
+    line[present] = np.arange(len(present))
+    ran = timelines(slices, rows, line[thread])
+    line_of_call = line[thread[slices.track[launch[calls]]]]
+    some = line_of_call != NONE
+    found[calls[some]] = ran.rows[ran.locate(line_of_call[some], slices.ts[launch[calls[some]]])]
 
 
 def without_work(table: SliceTable) -> str:

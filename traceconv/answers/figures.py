@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from msgspec import Struct
 
@@ -29,8 +29,7 @@ _TEMPLATE, _LONG_NAME = re.compile(r"<[^<>]*>"), 60
 _LONGEST_NAME = 80
 
 
-@dataclass(frozen=True, slots=True)
-class Bar:
+class Bar(Struct, frozen=True):
     """One row of a plot.
 
     Attributes:
@@ -46,8 +45,7 @@ class Bar:
     outline: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Plot:
+class Plot(Struct, frozen=True):
     """A plot of horizontal bars; the legend has the classes of parts and their meaning, if there are several."""
 
     title: str

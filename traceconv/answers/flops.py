@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -64,7 +65,7 @@ Texts = Sequence[str]
 def _product(dims: Dims, concrete: Texts, first: int, is_summed: int = 0) -> _Problem | None:
     """Return the work of a product of matrices or vectors, or of batches of matrices, which may be summed up.
 
-    The first operand is input `first`.
+    The first operand is input `first`; what is added to the product comes before it.
     """
     a, b = dims[first], dims[first + 1]
     if (len(a), len(b)) not in ((1, 1), (2, 1), (2, 2), (3, 3)) or (len(a) == 3 and a[0] != b[0]):
@@ -74,7 +75,8 @@ def _product(dims: Dims, concrete: Texts, first: int, is_summed: int = 0) -> _Pr
     if inner != b[-2 if len(b) > 1 else 0]:
         return None
     out = rows * columns if is_summed else batch * rows * columns
-    return _Problem(2 * batch * rows * inner * columns, math.prod(a) + math.prod(b) + out)
+    added = math.prod(dims[0]) if first else 0
+    return _Problem(2 * batch * rows * inner * columns, math.prod(a) + math.prod(b) + out + added)
 
 
 def _output_product(dims: Dims, concrete: Texts) -> _Problem | None:
@@ -134,7 +136,8 @@ def _scores(dims: Dims, first: int, heads_at: int, divisor: int | None) -> _Prob
     heads, depth, queries, keys = q[heads_at], q[3], q[length_at], k[length_at]
     products = 3 * depth + 2 * v[3] if first else depth + v[3]
     flop = 2 * q[0] * heads * queries * keys * products // divisor
-    return _Problem(flop, (1 + first) * (2 * math.prod(q) + math.prod(k) + math.prod(v)))
+    out = q[0] * heads * queries * v[3]
+    return _Problem(flop, (1 + first) * (math.prod(q) + math.prod(k) + math.prod(v) + out))
 
 
 def _convolution(
@@ -253,7 +256,8 @@ def flops(table: SliceTable, peak: Peak | None = None) -> Section:
         section.notes.append(f"{known} of the time of launched device work is that of these calls")
     section.legend.append(
         "time: of the device work that the calls launched; without a device, of the calls; "
-        "FLOP/byte: inputs and output once each; of limit: the least time by --peak, of the time"
+        "FLOP/byte: inputs and output once each, without the bias of attention; "
+        "of limit: the least time by --peak, of the time"
     )
     return section
 
@@ -280,7 +284,7 @@ def _calls(table: SliceTable) -> tuple[Rows, Rows, list[_Call]]:
         innermost = ~holds[rows]
         rows, operation_of = rows[innermost], operation_of[innermost]
         keys = [key for key in (marks.shapes, marks.types, marks.inputs, marks.outputs) if key]
-        numbers, values = arg_values(trace.args, slices.args_at[rows], slices.args_len[rows], keys, repeated=True)
+        numbers, values = arg_values(trace.args, slices.args_at[rows], slices.args_len[rows], keys)
         pairs, places = np.unique(operation_of * len(values) + numbers, return_inverse=True)
         found.append(rows)
         which.append(len(calls) + places.reshape(-1))
@@ -313,7 +317,7 @@ def _call(name: str, marks: FlopMarks, args: Mapping[str, Any]) -> _Call:
     concrete = args.get(marks.inputs)
     texts = [text if isinstance(text, str) else "" for text in concrete] if isinstance(concrete, list) else []
     try:
-        problem = _KINDS[kind]([*outputs, *dims], texts, *parameters)
+        problem = _KINDS[kind]([*map(_lengths, (*outputs, *dims))], texts, *parameters)
     except (IndexError, TypeError, ValueError, ZeroDivisionError):
         problem = None
     if problem is None or problem.flop <= 0:
@@ -322,6 +326,14 @@ def _call(name: str, marks: FlopMarks, args: Mapping[str, Any]) -> _Call:
     of_operand = of_operand or next((str(text) for text, size in zip(types, dims, strict=False) if size), "")
     shape = " ".join("x".join(map(str, size)) for size in dims if size)
     return _Call(name, shape, of_operand, problem.flop, problem.elements * marks.elements.get(of_operand, ("", 0))[1])
+
+
+def _lengths(shape: Any) -> list[int]:
+    """Return the lengths of a shape; none if they are no integers, as those of a list of tensors."""
+    try:
+        return [operator.index(length) for length in shape]
+    except TypeError:
+        return []
 
 
 def _operands(shapes: Any, types: Any) -> tuple[list[Any], list[Any]]:

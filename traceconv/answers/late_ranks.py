@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 import numpy as np
+import numpy.typing as npt
 from msgspec import Struct
 
 from traceconv.answers.attribution import NONE, grouped, run_parts, timelines
@@ -14,7 +15,7 @@ from traceconv.answers.collective_waits import Waits
 from traceconv.answers.device_time import NOTHING_RAN
 from traceconv.answers.device_work import COMMUNICATION, work
 from traceconv.answers.section import Column, Section, Unit, Unnamed, rounded
-from traceconv.answers.slice_tables import SliceTable, sums_by, union
+from traceconv.answers.slice_tables import Rows, SliceTable, sums_by, union
 from traceconv.answers.steps import names, runs_nothing
 from traceconv.model.columns import I64
 from traceconv.model.trace_inputs import inputs_of
@@ -53,9 +54,8 @@ def late_causes(table: SliceTable, waited: Waits, unknown: Sequence[str]) -> Sec
 
     A collective counts if it is known which rank came last. What the same ranks ran since they met in the one before is
     compared; for the first of all, since the first recording began: NOT_BEGUN is the time before that of a rank.
-    Of a rank with a device this is the work of the device, and while it was idle the slices of the thread that launched
-    the most; of others the slices of the thread that ran the longest. The differences of a rank add up to how much
-    longer it took from one collective to the next.
+    This is the work of the device of a rank, else what the thread ran that launched the most, or ran the longest, else
+    what other threads ran. The differences of a rank add up to how much longer it took from one collective to the next.
 
     Args:
         table: the slices.
@@ -73,16 +73,19 @@ def late_causes(table: SliceTable, waited: Waits, unknown: Sequence[str]) -> Sec
     is_work[found.rows] = True
     communicates = table.is_exchange & ~is_work
     communicates[found.rows[found.is_communication]] = True
-    line_of_track = _lines(table, is_work)
-    candidates = table.recorded[table.timed[table.recorded] & (line_of_track[slices.track[table.recorded]] != NONE)]
-    candidates = candidates[~runs_nothing(table, candidates) & (slices.dur[candidates] > 0)]
+    candidates = table.recorded[(table.timed & (slices.dur > 0))[table.recorded]]
+    candidates = candidates[~runs_nothing(table, candidates)]
+    preferred = _preferred(table, is_work, candidates)
+    candidates = candidates[(preferred[candidates] > 0) | ~table.is_wait[candidates]]
     compared = union(before.starts, before.ends)
     meets = np.searchsorted(compared.ends, slices.ts[candidates], "right") < np.searchsorted(
         compared.starts, table.ends(candidates)
     )
     rows = candidates[meets]
+    line_of_track = np.full(len(trace.tracks), NONE, np.int64)
+    line_of_track[slices.track[rows]] = inputs_of(trace, "slices")[rows]
     present = np.unique(line_of_track[slices.track[rows]])
-    ran = timelines(slices, rows, np.where(np.isin(line_of_track, present), line_of_track, NONE), is_work)
+    ran = timelines(slices, rows, line_of_track, preferred)
     number_of_line = np.full(len(trace.sources) + 1, NONE, np.int64)
     number_of_line[present] = np.arange(len(present))
     starts = np.clip(begins[before.inputs], before.starts, before.ends)
@@ -152,27 +155,25 @@ def _before(waited: Waits, unknown: Sequence[str], begins: I64 | None) -> _Befor
     return _Before(*(np.concatenate(column).astype(np.int64) for column in zip(*columns, strict=True)))
 
 
-def _lines(table: SliceTable, is_work: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> I64:
-    """Return the number of the input whose rank each track tells about, NONE for tracks that do not.
+def _preferred(table: SliceTable, is_work: npt.NDArray[np.bool_], candidates: Rows) -> npt.NDArray[np.int8]:
+    """Return how much each slice tells about the rank of its input: 2 for work of a device, 1 for the main thread.
 
-    Of each input they are the queues of its device, and the thread that launched the most, or else ran the longest.
+    That is the thread that launched the most, or else ran the longest, but for waits and communication.
     """
-    trace, slices = table.trace, table.trace.slices
-    inputs = inputs_of(trace, "slices").astype(np.int64)
-    line_of_track = np.full(len(trace.tracks), NONE, np.int64)
-    found = work(table)
-    for number, some in grouped(inputs[found.rows]):
-        line_of_track[slices.track[found.rows[some]]] = number
-    launch, host = found.launch[found.launch != NONE], np.flatnonzero(~is_work & table.timed)
+    slices = table.trace.slices
+    inputs = inputs_of(table.trace, "slices").astype(np.int64)
+    thread = table.row_of_track[slices.track]
+    launch = work(table).launch
+    launch, host = launch[launch != NONE], candidates[~(is_work | table.is_wait | table.is_exchange)[candidates]]
     weighed = {number: (launch[some], np.ones(len(some), np.int64)) for number, some in grouped(inputs[launch])}
     for number, some in grouped(inputs[host]):
-        if number not in weighed:
-            weighed[number] = host[some], table.nesting.self_ns[host[some]]
-    for number, (rows, weights) in sorted(weighed.items()):
-        tracks, group = np.unique(table.row_of_track[slices.track[rows]], return_inverse=True)
-        thread = tracks[int(np.argmax(sums_by(group.reshape(-1), weights, len(tracks))))]
-        line_of_track[table.row_of_track == thread] = number
-    return line_of_track
+        weighed.setdefault(number, (host[some], table.nesting.self_ns[host[some]]))
+    preferred = np.where(is_work, 2, 0).astype(np.int8)
+    for rows, weights in weighed.values():
+        threads, group = np.unique(thread[rows], return_inverse=True)
+        main = threads[int(np.argmax(sums_by(group.reshape(-1), weights, len(threads))))]
+        preferred[(thread == main) & ~is_work] = 1
+    return preferred
 
 
 def _add_rows(section: Section, before: _Before, interval: I64, code: I64, length: I64, texts: Sequence[str]) -> None:

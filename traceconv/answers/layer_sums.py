@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from enum import Enum, auto
 from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from traceconv.answers.attribution import BEHIND, NONE, distinct, expanded, grouped
 from traceconv.answers.device_work import first_above
@@ -30,8 +30,7 @@ NO_CALL = -1
 UNITS_NS = {"ns": 1, "msec": 1_000_000}
 
 
-@dataclass
-class Counts:
+class Counts(Struct):
     """The counts of one event in one input.
 
     Attributes:
@@ -42,10 +41,10 @@ class Counts:
         unit: the unit of the amounts; "" for plain counts.
     """
 
-    slices: list[int] = field(default_factory=list)
-    layers: list[str] = field(default_factory=list)
-    calls: list[int] = field(default_factory=list)
-    amounts: list[float] = field(default_factory=list)
+    slices: list[int] = []
+    layers: list[str] = []
+    calls: list[int] = []
+    amounts: list[float] = []
     unit: str = ""
 
     def values(self) -> npt.NDArray[Any]:
@@ -226,8 +225,7 @@ class Event(NamedTuple):
         return [value if count else None for value, count in zip(sums(self.values), sums(self.counts), strict=True)]
 
 
-@dataclass
-class Layers:
+class Layers(Struct, dict=True):
     """The costs of the layers of a trace, by segment and by layer.
 
     Costs outside of timelines have a segment of their own.

@@ -9,7 +9,6 @@ import posixpath
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import replace
 from functools import cached_property
 from itertools import chain, count
 from math import nan
@@ -17,6 +16,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from msgspec.structs import replace
 
 from traceconv.answers.attribution import NONE
 from traceconv.answers.layer_sums import (

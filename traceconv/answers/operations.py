@@ -17,7 +17,7 @@ from traceconv.answers.section import Cell, Column, Section, Unit, Unnamed, plac
 from traceconv.answers.slice_tables import NO_PARENT, Rows, SliceTable, lengths_in_groups, sums_by
 from traceconv.answers.steps import names, runs_nothing, timed_steps
 from traceconv.errors import UsageError
-from traceconv.io.shown import quantity
+from traceconv.io.shown import Counted, quantity
 from traceconv.model.args import ABSENT, arg_values, as_text
 from traceconv.model.columns import I32, I64, chunks, distinct_values, gathered, like_next, stable_order
 from traceconv.model.diagnostics import CALLS, SLICES
@@ -59,6 +59,7 @@ AROUND = frozenset(("module", "class", "range"))
 #: Those that the place of a slice has.
 OF_TRACKS = ("track", "thread", "process", "rank", "input")
 ARG = "arg:"
+_RANGES = Counted("slice that is a range around operators", "slices that are ranges around operators")
 
 
 def operations(table: SliceTable, by: Sequence[str] = ("name",), sort: str = "") -> Section:
@@ -123,8 +124,9 @@ def operations(table: SliceTable, by: Sequence[str] = ("name",), sort: str = "")
     left_out = len(table.trace.slices.ts) - len(table.recorded)
     if left_out:
         section.notes.append(f"left out: {quantity(left_out, SLICES)} (copies of others, or about the recording)")
-    if "range" not in by and (ranges := int(np.count_nonzero(table.once(_is_around_operators)[table.counted]))):
-        section.notes.append(f"left out: {quantity(ranges, SLICES)} that are ranges around operators; see --by range")
+    if ranges := int(np.count_nonzero(left_ranges(table, "range" in by)[table.counted])):
+        see = "their time is that of slices that they cross" if "range" in by else "see --by range"
+        section.notes.append(f"left out: {quantity(ranges, _RANGES)}; {see}")
     section.notes += table.synthetic_notes(table.trace.slices.track)
     section.notes += without_values(by, section.rows)
     section.legend.append(
@@ -143,11 +145,23 @@ def operations(table: SliceTable, by: Sequence[str] = ("name",), sort: str = "")
 def _is_operation(table: SliceTable, *, ranges: bool) -> npt.NDArray[np.bool_]:
     """Return a mask of all but device work, steps, spans, waits and, unless `ranges`, ranges around operators."""
     mask = ~(runs_nothing(table) | table.is_wait)
-    if not ranges:
-        mask &= ~table.once(_is_around_operators)
+    mask &= ~left_ranges(table, ranges)
     for number in range(len(table.trace.sources)):
         mask[work_of(table, number)] = False
     return mask
+
+
+def left_ranges(table: SliceTable, by_range: bool) -> npt.NDArray[np.bool_]:
+    """Return a mask of the ranges around operators that are no rows: by range, those that cross other slices."""
+    mask: npt.NDArray[np.bool_] = table.once(_is_around_operators)
+    return mask & is_on_lane(table) if by_range else mask
+
+
+def is_on_lane(table: SliceTable) -> npt.NDArray[np.bool_]:
+    """Return a mask of the slices beside their track, since they cross others."""
+    tracks = table.row_of_track
+    on_lane: npt.NDArray[np.bool_] = (tracks != np.arange(len(tracks)))[table.trace.slices.track]
+    return on_lane
 
 
 def _is_around_operators(table: SliceTable) -> npt.NDArray[np.bool_]:
@@ -165,6 +179,8 @@ def _is_around_operators(table: SliceTable) -> npt.NDArray[np.bool_]:
     while len(above := distinct_values(above[~holds_operator[above]])):
         holds_operator[above] = True
         above = parent[above]
+    crossing = table.once(_crossing_ranges)[declared_operators(table) & ~is_range]
+    holds_operator[crossing[crossing != NONE]] = True
     for number, info in enumerate(table.trace.sources):
         rows = table.rows_of(number)
         inner = np.sort(slices.ts[rows[table.of_categories(info.marks.innermost, rows)]])
@@ -346,7 +362,7 @@ def without_values(by: Sequence[str], rows: Sequence[tuple[Cell, ...]]) -> list[
     by_default = list(by) == ["name"]
     shown = [f"the arg {key.removeprefix(ARG)}" if key.startswith(ARG) else f"a {key}" for key in nothing]
     return [
-        f"{'' if by_default else f'--by {key}: '}no slice here has {value}, so the cells are empty"
+        f"{'' if by_default else f'--by {key}: '}no slice here has {value}"
         for key, value in zip(nothing, shown, strict=True)
     ]
 
@@ -476,6 +492,20 @@ def is_around(table: SliceTable, key: str) -> npt.NDArray[np.bool_]:
     return accepted
 
 
+def _crossing_ranges(table: SliceTable) -> I64:
+    """Return the range that runs as each slice of its thread begins, if it crosses others, on a lane; else NONE."""
+    slices, tracks = table.trace.slices, table.row_of_track
+    rows = np.flatnonzero(is_around(table, "range") & is_on_lane(table))
+    lines, found = distinct_values(tracks[slices.track[rows]]), np.full(len(slices.ts), NONE, np.int64)
+    if not len(lines):
+        return found
+    line = np.where(np.isin(tracks, lines), np.searchsorted(lines, tracks), NONE)
+    ran, of_slice = timelines(slices, rows, line), line[slices.track]
+    some = np.flatnonzero(of_slice != NONE)
+    found[some] = ran.rows[ran.locate(of_slice[some], slices.ts[some])]
+    return found
+
+
 def _around(table: SliceTable, key: str) -> tuple[Codes, Sequence[str]]:
     """Return the innermost module, its class, or range of the user, around each slice: the number of a text, and these.
 
@@ -494,6 +524,11 @@ def _around(table: SliceTable, key: str) -> tuple[Codes, Sequence[str]]:
             found = pattern.fullmatch(shown.texts[name])
             text_of_name[name] = known.setdefault(found[key] if found else shown.texts[name], len(known))
     around = first_above(table, np.arange(len(slices.ts)), accepted)
+    if key == "range":
+        crossing, ends = table.once(_crossing_ranges), np.append(slices.ts + slices.dur, 0)
+        begins = np.append(slices.ts, np.iinfo(np.int64).min)  # NONE is the last one
+        is_inside = (crossing != NONE) & (ends[:-1] <= ends[crossing]) & (begins[crossing] > begins[around])
+        around = np.where(is_inside, crossing, around)
     forward = first_above(table, np.arange(len(slices.ts)), table.once(forward_operators) != NONE)
     of_backward = np.flatnonzero((forward != NONE) & (around == NONE))
     around[of_backward] = around[table.once(forward_operators)[forward[of_backward]]]
@@ -516,7 +551,7 @@ def _args(table: SliceTable, keys: Sequence[str]) -> tuple[I32, list[str]]:
     slices, known = table.trace.slices, dict[str, int]()
     numbers_of_rows = np.empty(len(slices.ts), np.int32)
     for rows in chunks(len(numbers_of_rows)):  # the values are Python objects
-        numbers, values = arg_values(table.trace.args, slices.args_at[rows], slices.args_len[rows], keys, repeated=True)
+        numbers, values = arg_values(table.trace.args, slices.args_at[rows], slices.args_len[rows], keys)
         texts = (as_text(next((value for value in some if value is not ABSENT), "")) for some in values)
         numbers_of_rows[rows] = _numbered(texts, known)[numbers]
     return numbers_of_rows, list(known)

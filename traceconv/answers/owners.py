@@ -5,11 +5,12 @@ from __future__ import annotations
 import enum
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
+from msgspec.structs import replace
 
 from traceconv.answers.attribution import NONE, Timelines, grouped, launch_rows, timelines, work_of
 from traceconv.answers.slice_tables import Rows, SliceTable
@@ -30,8 +31,7 @@ class Outside(enum.Enum):
     UNRELATED = "their input is not aligned with the layers, or of another host"
 
 
-@dataclass(frozen=True)
-class Owners:
+class Owners(Struct, frozen=True, dict=True):
     """The layers of a trace, and the rules of attribution.
 
     A layer is a slice of a framework on a thread; if no input has any, of a library. Tracks of a process that are not

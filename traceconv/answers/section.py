@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from traceconv.io.shown import one_line, quantity
 from traceconv.model.columns import I64
 from traceconv.model.diagnostics import MORE_ROWS, ROWS
-from traceconv.model.numbers import HOUR_NS, decode_json, format_long, format_short, format_time, format_within
+from traceconv.model.numbers import decode_json, format_short, format_time, format_within
 from traceconv.model.trace import Tabular, html_table, needed
 
 if TYPE_CHECKING:
@@ -28,9 +28,10 @@ Row = dict[str, Any]
 #: The numbers in a sentence by their names.
 Numbers = dict[str, Any]
 _BYTES = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
-#: What people see in columns of these names where events have none of that; data has "".
 NO_NAME = "(no name)"
-_WITHOUT = {"name": NO_NAME, "module": "(no module)", "class": "(no module)", "range": "(no range)"}
+#: The columns in which people see that events have none of that.
+_KEYS = ("name", "category", "track", "thread", "process", "rank", "input", "shape", "module", "range")
+_WITHOUT = {key: f"(no {key})" for key in _KEYS} | {"class": "(no module)"}
 #: If no bound is known, times with a bound are shown to this many ns.
 _DIGITS_NS = 1000
 
@@ -47,8 +48,7 @@ class Unit(enum.Enum):
     OBJECT = "object"
 
 
-@dataclass(frozen=True, slots=True)
-class Column:
+class Column(Struct, frozen=True):
     """One column.
 
     Attributes:
@@ -78,12 +78,18 @@ class Column:
     below: bool = False
 
 
+def without(column: str) -> str:
+    """Return what people see in a column where events have none of that; data has ""."""
+    arg = column.removeprefix("arg:")
+    return _WITHOUT.get(column, f"(no {one_line(arg)})" if arg != column else "")
+
+
 def shown_cell(cell: Cell, unit: Unit, longest: int = 0) -> str:
     """Return a cell for people, a text cut to `longest` characters (0 for no limit); "" for None."""
     if cell is None:
         return ""
     if unit is Unit.NS:
-        return format_short(float(cell)) if abs(float(cell)) < HOUR_NS else format_long(int(cell))
+        return format_short(float(cell))
     if unit is Unit.SHARE:
         return f"{100 * float(cell):z.1f} %"
     if unit is Unit.BYTES:
@@ -223,8 +229,8 @@ class Section(Tabular):
     def shown(self, row: Sequence[Cell], at: int, longest: int = 0) -> str:
         """Return a cell of a row for people, a text cut to `longest` characters (0 for no limit); "" for None."""
         column, cell = self.columns[at], row[at]
-        if cell == "" and column.name in _WITHOUT:
-            return "" if isinstance(row[0], Unnamed) else _WITHOUT[column.name]
+        if cell == "":
+            return "" if isinstance(row[0], Unnamed) else without(column.name)
         if (column.within or column.beside) and not self._is_certain(row, column):
             return ""
         if column.within and cell is not None and (around := row[self.place(column.within)]) is not None:
@@ -266,7 +272,9 @@ class Section(Tabular):
         ]
         names = {self.columns[at].name for at in kept}
         columns = tuple(
-            replace(column, detail=False, within="", beside="", bound=column.bound if column.bound in names else "")
+            structs.replace(
+                column, detail=False, within="", beside="", bound=column.bound if column.bound in names else ""
+            )
             for column in (self.columns[at] for at in kept)
         )
         return replace(self, columns=columns, rows=[tuple(row[at] for at in kept) for row in self.rows])

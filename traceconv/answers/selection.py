@@ -9,12 +9,12 @@ from __future__ import annotations
 import operator
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import fields, replace
 from typing import Any, NoReturn
 
 import numpy as np
 import numpy.typing as npt
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from traceconv.align.constraints import input_named, names_several
 from traceconv.answers.operations import key_of, keyed
@@ -99,12 +99,11 @@ class _Token(Struct, frozen=True):
     at: int
 
 
-@dataclass
-class _Parser:
+class _Parser(Struct):
     """Recursive descent: or, and, not, comparison."""
 
     text: str
-    tokens: list[_Token] = field(default_factory=list)
+    tokens: list[_Token] = []
     next: int = 0
 
     def __post_init__(self) -> None:
@@ -349,8 +348,7 @@ _CLOCK_TIME = re.compile(r"[+-]?[0-9]{1,19}")
 _LIKE_A_TIME = re.compile(r"[+-]?[0-9.]+([eE][+-]?[0-9]+)?\s*([a-zµ]{1,3})?")
 
 
-@dataclass(frozen=True, slots=True)
-class _End:
+class _End(Struct, frozen=True):
     """One end of an interval, or the name of a slice that is the window: its text, and its position in `whole`."""
 
     text: str
@@ -426,6 +424,9 @@ def window_of(table: SliceTable, text: str, option: str = OPTION) -> Window:
             one is enough: `step 2..4`.
         option: the option, for messages.
 
+    Returns:
+        The window, as far as anything was recorded.
+
     Raises:
         UsageError: an end is invalid, only one of two times has a unit, a name has no slice or several, or the window
             is empty or outside of the recording.
@@ -448,9 +449,13 @@ def window_of(table: SliceTable, text: str, option: str = OPTION) -> Window:
                 problem = f"nothing lies between {ends[0].text} ns and {ends[-1].text} ns"
             whole.fail(problem, f"{bare[-1]} has no unit, so it is ns on the clock of the trace; from the start: 1.5ms")
         whole.fail(problem)
-    if (recorded := table.trace.span()) and (start > recorded[1] or end <= recorded[0]):
-        first, last, length = map(format_time, (start - table.start, end - table.start, recorded[1] - recorded[0]))
-        whole.fail(f"nothing was recorded from {first} to {last} after the start: the recording lasts {length}")
+    if recorded := table.trace.span():
+        # A window holds the times before its end: one that goes beyond the recording holds instants at the end of that.
+        behind = recorded[1] + any(bool(np.any(events.ts == recorded[1])) for _, events in table.trace.timed_tables())
+        if start >= behind or end <= recorded[0]:
+            first, last, length = map(format_time, (start - table.start, end - table.start, recorded[1] - recorded[0]))
+            whole.fail(f"nothing was recorded from {first} to {last} after the start: the recording lasts {length}")
+        start, end = max(start, recorded[0]), min(end, behind)  # what was not recorded is no idle time
     return Window(text, start, end, table.start)
 
 
@@ -466,7 +471,7 @@ def _numbered(table: SliceTable, first: _End, last: _End) -> _End:
     """Return the last end of an interval; of `step 2..4` it is `step 4`, if that is a slice or 4 ns lies before."""
     match = _BEFORE_NUMBER.fullmatch(first.text)
     if match and is_digits(last.text) and len(rows := first.rows(table)) and not len(last.rows(table)):
-        named = replace(last, text=match[1] + last.text)
+        named = structs.replace(last, text=match[1] + last.text)
         is_time = _CLOCK_TIME.fullmatch(last.text) and whole(last.text) > table.trace.slices.ts[rows[0]]
         if len(named.rows(table)) or not is_time:
             return named

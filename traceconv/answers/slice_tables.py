@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
 from difflib import get_close_matches
-from functools import cached_property
+from functools import cached_property, lru_cache, partial
 from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
+from msgspec.structs import replace
 
 from traceconv import kernel
 from traceconv.answers.section import Window
@@ -28,6 +28,9 @@ from traceconv.model.source_info import SourceInfo
 from traceconv.model.trace import Slices, Trace
 from traceconv.model.trace_inputs import by_stated_inputs
 from traceconv.model.track_table import NO_TRACK, Track, TrackKind, processes
+
+#: Patterns remember so many names of a trace.
+_REMEMBERED = 1 << 10
 
 # -- Sets of times as intervals, in exact integers -------------------------------------------------------------------
 
@@ -202,8 +205,7 @@ class Uncut(Struct, frozen=True):
 _MOST_NS, _YEAR_S = 2**63 - 2**53, 365.25 * 24 * 3600
 
 
-@dataclass(frozen=True)
-class SliceTable:
+class SliceTable(Struct, frozen=True, dict=True):
     """The slices of a laid-out trace.
 
     Attributes:
@@ -556,16 +558,25 @@ class SliceTable:
     def _strings_matching(self, kind: str, wanted: Any) -> npt.NDArray[np.bool_]:
         mask = self._results.get((kind, wanted))
         if mask is None:
-            accepts: Callable[[str], object] = (
-                wanted.__contains__
-                if kind == "categories"
-                else (re.compile(wanted).fullmatch if kind == "named" else re.compile(wanted).search)
-            )
             strings, used = self.trace.strings, self._strings_of_slices
+            accepts: Callable[[str], object]
+            if kind == "categories":
+                accepts = wanted.__contains__
+            elif len(used) <= _REMEMBERED:
+                accepts = partial(_matches, wanted, kind == "named")
+            else:
+                accepts = re.compile(wanted).fullmatch if kind == "named" else re.compile(wanted).search
             mask = np.zeros(len(strings), bool)
             mask[used] = np.fromiter((bool(accepts(strings[number])) for number in used.tolist()), bool, len(used))
             self._results[kind, wanted] = mask
         return mask
+
+
+@lru_cache(maxsize=16 * _REMEMBERED)
+def _matches(pattern: str, whole: bool, text: str) -> bool:
+    """Return whether a pattern matches a text, or a part of it; many runs of a program have the same names."""
+    compiled = re.compile(pattern)
+    return bool(compiled.fullmatch(text) if whole else compiled.search(text))
 
 
 def _name_of(track: Track) -> str:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from itertools import chain
 
 import numpy as np
 from msgspec import Struct
+from msgspec.structs import replace
 
 from traceconv.answers.attribution import NONE, Timelines, grouped, launch_rows, run_parts, timelines
 from traceconv.answers.device_time import CAUSES, Gaps, gaps_of, longest_of
@@ -106,13 +106,20 @@ def step_parts(table: SliceTable, *, on_threads: bool = False) -> Section:
     starts, ends = slices.ts[steps], table.ends(steps)
     of_input = table.once(_devices_of_inputs)
     hosts: I64 | None = None
+    of_steps = np.asarray(inputs)
+    within: dict[tuple[int, int], dict[int, list[int]]] = {}  # by device and input, for each of its steps
     for number, row in enumerate(steps.tolist()):
         start, end = int(starts[number]), int(ends[number])
         name, track = trace.strings[slices.name[row]], table.title(int(table.row_of_track[slices.track[row]]))
         source = stated.sources[inputs[number]].name
         for parts in _of_step(table, row, of_input.get(source, [])):
-            sets = (parts.compute, parts.exposed_communication, parts.exposed_copies, *parts.causes)
-            lengths = [_within(times, start, end) for times in sets]
+            key = id(parts), inputs[number]
+            if key not in within:
+                sets = (parts.compute, parts.exposed_communication, parts.exposed_copies, *parts.causes)
+                some = np.flatnonzero(of_steps == inputs[number])
+                columns = [_within(times, starts[some], ends[some]).tolist() for times in sets]
+                within[key] = dict(zip(some.tolist(), map(list, zip(*columns, strict=True)), strict=True))
+            lengths = within[key][number]
             idle = sum(lengths[3:])
             longest = longest_of(_cut(parts.idle, start, end), start)
             cells: tuple[Cell, ...] = (*lengths[:3], idle, *lengths[3:], *longest, None, None, None)
@@ -272,36 +279,36 @@ def _cut(times: Intervals, start: int, end: int) -> Intervals:
     return Intervals(np.maximum(times.starts[some], start), np.minimum(times.ends[some], end))
 
 
-def _within(times: Intervals, start: int, end: int) -> int:
-    """Return how long a set is inside [start, end), ns."""
-    first, last = np.searchsorted(times.ends, start, "right"), np.searchsorted(times.starts, end)
-    if first >= last:
-        return 0
-    starts, ends = times.starts[first:last], times.ends[first:last]
-    whole = int(np.sum(ends - starts))
-    return whole - max(start - int(starts[0]), 0) - max(int(ends[-1]) - end, 0)
+def _within(times: Intervals, starts: I64, ends: I64) -> I64:
+    """Return how long a set is inside each [start, end), ns."""
+    before = np.append(0, np.cumsum(times.ends - times.starts))
+    edges = []
+    for edge in (starts, ends):
+        at = np.searchsorted(times.ends, edge, "right")  # the first interval that ends later
+        begin = np.append(times.starts, np.iinfo(np.int64).max)[at]
+        edges.append(before[at] + edge - np.minimum(begin, edge))
+    length: I64 = edges[1] - edges[0]
+    return length
 
 
 def _host_parts(table: SliceTable, steps: Rows, on_threads: bool) -> I64:
     """Return how long each step communicated, ran operations, waited, and recorded nothing, ns: four columns."""
     slices = table.trace.slices
     parts = np.zeros((len(steps), 4), np.int64)
-    holding: set[int] = table.once(holding_tracks)
-    exchanging: dict[int, Intervals] = {}
-    ran: dict[int, tuple[Intervals, ...]] = {}
-    for number, row in enumerate(steps.tolist()):
-        track, start, end = int(slices.track[row]), int(slices.ts[row]), int(slices.ts[row] + slices.dur[row])
-        process = int(table.processes[track])
-        if process not in exchanging:
-            rows = exchanges(table)
-            exchanging[process] = table.busy(rows[table.processes[slices.track[rows]] == process])
-        if on_threads or int(table.row_of_track[track]) in holding:
-            times = _told_apart(table, *ran_in(table, steps[[number]])[1:], _cut(exchanging[process], start, end))
-        else:
-            if process not in ran:
-                ran[process] = _ran_in(table, process, exchanging[process])
-            times = ran[process]
-        parts[number, :3] = [_within(each, start, end) for each in times]
+    held = np.isin(table.row_of_track[slices.track[steps]], list(table.once(holding_tracks)))
+    for process, members in grouped(table.processes[slices.track[steps]]):
+        rows = exchanges(table)
+        exchanging = table.busy(rows[table.processes[slices.track[rows]] == process])
+        alone = members[held[members] | on_threads]
+        for number, row in zip(alone.tolist(), steps[alone].tolist(), strict=True):
+            communication = _cut(exchanging, int(slices.ts[row]), int(slices.ts[row] + slices.dur[row]))
+            times = _told_apart(table, *ran_in(table, steps[[number]])[1:], communication)
+            parts[number, :3] = [each.length for each in times]
+        others = members[~held[members] & (not on_threads)]
+        if len(others):
+            edges = slices.ts[steps[others]], table.ends(steps[others])
+            times = _ran_in(table, process, exchanging)
+            parts[others, :3] = np.transpose([_within(each, *edges) for each in times])
     parts[:, 3] = slices.dur[steps] - np.sum(parts, 1)
     return parts
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from itertools import compress
 from shlex import quote
 from statistics import median
@@ -17,6 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
+from msgspec.structs import replace
 
 from traceconv.answers.attribution import NONE, Timelines, expanded, grouped, run_parts, timelines, work_of
 from traceconv.answers.section import Cell, Column, Section, Unit, Unnamed, shown_cell
@@ -37,7 +37,6 @@ from traceconv.io.limits import UserPattern, user_pattern
 from traceconv.io.shown import Counted, one_line, quantity
 from traceconv.model.args import having_any
 from traceconv.model.columns import I64, distinct_values
-from traceconv.model.diagnostics import SLICES
 from traceconv.model.trace_inputs import by_stated_inputs, inputs_of
 
 _STEP_COLUMNS = (
@@ -52,6 +51,7 @@ _STEP_COLUMNS = (
     Column("input", "input", Unit.TEXT, detail=True),
 )
 STEPS = Counted("step", "steps")
+_REPEATS = Counted("slice that repeats a step", "slices that repeat a step")
 _PERCENTILES = (50, 90, 99)
 _OF_ALL = (
     Column("track", "track", Unit.TEXT),
@@ -154,7 +154,7 @@ def steps(table: SliceTable) -> list[Section]:
             begin = start - table.start if in_time else None
             has_next = in_time and follows != row and not is_apart(row, follows)
             interval = int(slices.ts[follows]) - start if has_next else None
-            longest = differences(table, row, usual)[0] if row in far and durations[row] > middle else None
+            longest = table.once(differences, row, usual)[0] if row in far and durations[row] > middle else None
             why = (None, "") if longest is None else (longest.time - longest.usual, longest.name)
             name = trace.strings[slices.name[row]]
             state = "outlier" if row in far else "first" if number == 0 else ""
@@ -167,7 +167,7 @@ def steps(table: SliceTable) -> list[Section]:
     section.notes += table.untimed_notes(rows)
     section.notes += table.synthetic_notes(slices.track[rows])
     if repeated := int(np.count_nonzero(is_step(table)[table.recorded])) - len(rows):
-        section.notes.append(f"left out: {quantity(repeated, SLICES)} that repeat a step")
+        section.notes.append(f"left out: {quantity(repeated, _REPEATS)}")
     if not of_steps:
         section.notes.insert(0, "no step is left")
     section.rows = [row for _, row in sorted(of_steps, key=lambda step: step[0])]
@@ -436,7 +436,7 @@ def step_differences(table: SliceTable) -> Section:
     """
     section = Section("step_differences", telling_apart(table, DIFFERENCES))
     for slow in slow_steps(table):
-        section.rows += slow.cells(largest(differences(table, slow.row, slow.usual)))
+        section.rows += slow.cells(largest(table.once(differences, slow.row, slow.usual)))
     if section.rows:
         section.legend.append(
             f"steps of {SLOW:g} times the median or more, beside the step of median duration; "
@@ -590,13 +590,17 @@ def _self_times(table: SliceTable, step: int) -> tuple[I64, I64]:
     return np.append(_codes(table, rows), (_NOTHING, _PARALLEL)), np.append(self_ns, rest)
 
 
-def _codes(table: SliceTable, rows: Some) -> I64:
+def _codes(table: SliceTable, rows: Rows) -> I64:
     """Return the number of the name and kind of each slice."""
+    codes: I64 = table.once(_all_codes)[rows]
+    return codes
+
+
+def _all_codes(table: SliceTable) -> I64:
     marks = [info.marks.launches for info in table.trace.sources if info.marks.launches is not None]
     calls = {category for of_format in marks for category in of_format.calls}
-    others = np.where(table.of_categories(calls, rows), 2, np.where(table.is_exchange[rows], 4, 3))
-    kinds = np.where(table.is_wait[rows], 1, others)
-    codes: I64 = names(table).numbers[rows] * np.int64(len(_KINDS)) + kinds
+    others = np.where(table.of_categories(calls), 2, np.where(table.is_exchange, 4, 3))
+    codes: I64 = names(table).numbers * np.int64(len(_KINDS)) + np.where(table.is_wait, 1, others)
     return codes
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from decimal import Decimal
 from typing import Any, NamedTuple
 
 import numpy as np
+from msgspec.structs import replace
 
 from traceconv.align.receipt import ReceiptLine
 from traceconv.answers.section import Cell, Column, Section, Unit, place_of

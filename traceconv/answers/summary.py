@@ -553,7 +553,7 @@ def _slow_step(tables: Tables) -> Iterator[Finding]:
     of_step = _of_step(differences, first)
     whole = sum(row["difference_ns"] for row in of_step)
     named = [row for row in of_step if not any(row["name"] is rest for rest in (Unnamed.OTHERS, Unnamed.IN_PARALLEL))]
-    most = max(named, key=lambda row: row["difference_ns"])
+    most = max(named or of_step, key=lambda row: row["difference_ns"])
     span = sum(row["time_ns"] for row in of_step)
     step, usual = _short(first["step"]), _short(first["usual_step"])
     if step == usual:
@@ -710,7 +710,7 @@ def _idle_without_cause(tables: Tables) -> Iterator[tuple[Cell, ...]]:
     rows = tables.devices()
     unknown, idle = _sum(rows, "unknown_ns"), _sum(rows, "idle_ns")
     if unknown and not any(row["host_late_ns"] is not None for row in rows):
-        yield "Why was the device idle?", "No launches are recorded, so idle time has no cause."
+        yield "Why was the device idle?", "No launch of the device work is known, so idle time has no cause."
     elif unknown > idle // 2:
         yield (
             "Why was the device idle?",

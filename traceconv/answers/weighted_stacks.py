@@ -14,7 +14,7 @@ from traceconv.answers.attribution import NONE, expanded
 from traceconv.answers.device_work import first_above
 from traceconv.answers.layer_sums import Kind
 from traceconv.answers.layers import called, events_of, main_event
-from traceconv.answers.operations import is_around
+from traceconv.answers.operations import is_around, is_on_lane
 from traceconv.answers.owners import Owners
 from traceconv.answers.slice_tables import ALL, SliceTable, Some, table_by_stated_inputs
 from traceconv.answers.steps import runs_nothing
@@ -205,8 +205,7 @@ def _repeated(table: SliceTable) -> npt.NDArray[np.bool_]:
     track, is_range = table.trace.slices.track, is_around(table, "range") & ~table.is_exchange
     is_mark = runs_nothing(table) | is_range
     runs = np.isin(table.row_of_track, table.row_of_track[track[table.recorded[~is_mark[table.recorded]]]])
-    is_lane = table.row_of_track != np.arange(len(table.row_of_track))
-    mask: npt.NDArray[np.bool_] = is_mark & (is_lane & runs)[track]
+    mask: npt.NDArray[np.bool_] = is_mark & is_on_lane(table) & runs[track]
     return mask
 
 

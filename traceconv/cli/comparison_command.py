@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
 
 import click
+from msgspec import Struct
+from msgspec.structs import replace
 
 from traceconv import api
 from traceconv.cli.completion import complete_files
@@ -70,8 +71,7 @@ class _DiffCommand(HeadedCommand):
         return super().parse_args(ctx, repeated)
 
 
-@dataclass(frozen=True, slots=True)
-class _Sides:
+class _Sides(Struct, frozen=True):
     """The runs of both sides: each is a recording, or a folder or archive of the recordings of its ranks.
 
     Attributes:
@@ -119,8 +119,7 @@ def _selection(
     return Selection(keys, where, between, step_name, keep_first=keep_warm_up)
 
 
-@dataclass(frozen=True, slots=True)
-class _Gate:
+class _Gate(Struct, frozen=True):
     """What makes the command fail.
 
     Attributes:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, replace
 from typing import Any, TypeVar, cast
 
 import click
 from msgspec import Struct
+from msgspec.structs import replace
 
 from traceconv.align import Policy
 from traceconv.align.constraints import NameMap, by_input, input_named, pairs, parse_constraints, parse_map
@@ -166,8 +166,7 @@ def _described(recording: Recording) -> str:
     return f"  {shown(recording.path)} ({name}){repeats}"
 
 
-@dataclass(frozen=True)
-class Named:
+class Named(Struct, frozen=True):
     """The inputs of a command line, and the values of the options about them, as they were typed.
 
     Attributes:
@@ -342,7 +341,7 @@ recordings_options = grouped(
         multiple=True,
         metavar="FILE=TIME",
         help="Add TIME to all times of FILE. Its uncertainty is one unit of its last digit (+1.5ms: "
-        "±0.1 ms), or what follows a tilde: o.json=+1s~1ns.",
+        "±0.1 ms; zero is exact), or what follows a tilde: o.json=+1s~1ns.",
     ),
     click.option(
         "--same-machine",

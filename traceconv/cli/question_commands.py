@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import click
+from msgspec import Struct
 
 from traceconv import api
 from traceconv.align.receipt import Aligned, warning_lines
@@ -182,8 +182,7 @@ def _more(tables: Sequence[str]) -> str:
     return "; or all: ".join(filter(None, [asked, "--top 20"]))
 
 
-@dataclass(frozen=True, slots=True)
-class _Export:
+class _Export(Struct, frozen=True):
     """What `export` writes, and where."""
 
     path: str

@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from itertools import zip_longest
 from textwrap import wrap
 
 import click
+from msgspec.structs import replace
 
 from traceconv.align import ReceiptLine
 from traceconv.align.checks import Causality

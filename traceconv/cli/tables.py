@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Any
 
 import click
+from msgspec import Struct
 
 from traceconv.answers.render import RENDERERS, screen, text
 from traceconv.answers.section import Section
@@ -37,8 +37,7 @@ _ENDINGS = {
 _ROWS = {"text": 20, "markdown": 20, "html": 100}
 
 
-@dataclass(frozen=True, slots=True)
-class Shown:
+class Shown(Struct, frozen=True):
     """How tables are printed, and where.
 
     Attributes:

@@ -9,14 +9,17 @@ import enum
 import math
 import re
 import statistics
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from itertools import combinations
 from typing import Any, Final
 
 import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
 
-from traceconv.answers.section import NO_NAME, Cell, Column, Finding, Section, Unit, Unnamed, shown_cell
+from traceconv.answers.section import Cell, Column, Finding, Section, Unit, Unnamed, shown_cell, without
 from traceconv.answers.summary import SUMMARY
 from traceconv.comparison.environment import differences
 from traceconv.comparison.rank_tests import LEVEL, Shift, adjusted, found_change, runs_to_find, shift, u_test
@@ -61,8 +64,7 @@ class State(enum.Enum):
     AFTER = "only after"
 
 
-@dataclass(frozen=True)
-class Run:
+class Run(Struct, frozen=True):
     """A run.
 
     Attributes:
@@ -75,21 +77,22 @@ class Run:
         again: returns the values of a coarser part.
         notes: what of the options does not apply to it, and what was lost in reading.
         content: marks of its files, by which copies are known; () if it has no such mark.
+        ranks: the ranks of its recordings, each with the number of ranks of its job; without those that state neither.
     """
 
     name: str
     values: Mapping[str, Values]
     resolution_ns: int = 1
-    environment: Mapping[str, str] = field(default_factory=dict)
+    environment: Mapping[str, str] = {}
     span_ns: tuple[int, int] | None = None
     part: Part = Part.LATER
     again: Callable[[Part], Mapping[str, Values]] = lambda _: {}
     notes: tuple[str, ...] = ()
     content: tuple[str, ...] = ()
+    ranks: frozenset[tuple[int, int]] = frozenset()
 
 
-@dataclass(frozen=True)
-class Row:
+class Row(Struct, frozen=True):
     """One row of a comparison.
 
     Attributes:
@@ -110,8 +113,7 @@ class Row:
     calls: tuple[float, float]
 
 
-@dataclass(frozen=True)
-class Judged:
+class Judged(Struct, frozen=True):
     """A row with its verdict."""
 
     row: Row
@@ -129,26 +131,27 @@ class Judged:
         return after / before if before and after else None
 
 
-@dataclass
-class Table:
+class Table(Struct):
     """The rows of a measure; their exact differences add up to that of `total`."""
 
     measure: str
+    by: Sequence[str]
     total: Row
     rows: list[Row]
     spread: float
-    judged: list[Judged] = field(default_factory=list)
+    judged: list[Judged] = []
 
 
 # -- Rows: match the keys of both sides ------------------------------------------------------------------------------
 
 
-def table_of(measure: str, sides: tuple[Sequence[Values], Sequence[Values]]) -> Table:
+def table_of(measure: str, by: Sequence[str], sides: tuple[Sequence[Values], Sequence[Values]]) -> Table:
     """Return the rows of a measure that all runs of both sides have.
 
     Keys are matched by their texts, then without the numbers of lines of Python functions, then by their place: those
     left that are usually in the same key of both sides are one row.
     """
+    keys = by if measure in _BY_KEYS else ("name",)
     keyed = [[_by_key(values) for values in runs] for runs in sides]
     known = [dict.fromkeys(key for run in runs for key in run) for runs in keyed]
     rows = [_row(State.MATCHED, key, ([key], [key]), keyed) for key in known[0] if key in known[1]]
@@ -164,7 +167,7 @@ def table_of(measure: str, sides: tuple[Sequence[Values], Sequence[Values]]) -> 
                 places.setdefault(_place(key, keyed[side], around[0] & around[1], moved), ([], []))[side].append(key)
     for place, (before, after) in places.items():
         if place is not None and before and after:
-            rows.append(_row(State.PLACE, _replaced(place, before, after), (before, after), keyed))
+            rows.append(_row(State.PLACE, _replaced(place, before, after, by, keys), (before, after), keyed))
             continue
         rows += [_row(State.BEFORE, key, ([key], []), keyed) for key in before]
         rows += [_row(State.AFTER, key, ([], [key]), keyed) for key in after]
@@ -172,11 +175,10 @@ def table_of(measure: str, sides: tuple[Sequence[Values], Sequence[Values]]) -> 
     total = _of_sides(("",), State.MATCHED, medians, [[run.mean for run in runs] for runs in sides], (1.0, 1.0))
     rows.sort(key=lambda row: row.key)
     spread = max(run.spread for runs in sides for run in runs)
-    return Table(measure, total, rows, spread)
+    return Table(measure, keys, total, rows, spread)
 
 
-@dataclass(frozen=True)
-class _Spent:
+class _Spent(Struct, frozen=True):
     """What a run spent on a key."""
 
     total: int
@@ -185,11 +187,6 @@ class _Spent:
     steps: int
     path: tuple[Key, ...]
     steps_of_key: int
-
-    @property
-    def mean(self) -> Fraction:
-        """The time per step, ns."""
-        return Fraction(self.total, self.steps)
 
 
 def _by_key(values: Values) -> dict[Key, _Spent]:
@@ -215,10 +212,19 @@ def _place(key: Key, runs: Sequence[Mapping[Key, _Spent]], around: Set[Key], mov
     return next((above for above in (moved.get(key, key) for key in reversed(path)) if above in around), None)
 
 
-def _replaced(place: Key, before: Sequence[Key], after: Sequence[Key]) -> Key:
+def _replaced(
+    place: Key, before: Sequence[Key], after: Sequence[Key], of_place: Sequence[str], by: Sequence[str]
+) -> Key:
     """Return the key of a row of keys that took the place of others: what all are in, and their names."""
-    old, new = (", ".join(shown_cell(key[0], Unit.TEXT, LONGEST_NAME) for key in keys) for keys in (before, after))
-    return (f"in {shown_cell(place[0], Unit.TEXT, LONGEST_NAME)}: {old} -> {new}", *place[1:])
+    inside = next(filter(None, place), without(of_place[0]))
+    old, new = (
+        ", ".join(f"{count} x {name}" if count > 1 else name for name, count in names.items())
+        for names in (
+            Counter(shown_cell(key[0] or without(by[0]), Unit.TEXT, LONGEST_NAME) for key in keys)
+            for keys in (before, after)
+        )
+    )
+    return (f"in {shown_cell(inside, Unit.TEXT, LONGEST_NAME)}: {old} -> {new}", *place[1:])
 
 
 def _row(
@@ -231,7 +237,7 @@ def _row(
     for of_side, runs in zip(keys, keyed, strict=True):
         found = [[run[key] for key in of_side if key in run] for run in runs] if of_side else []
         medians.append([sum(each.median for each in run) for run in found])
-        means.append([sum((each.mean for each in run), Fraction(0)) for run in found])
+        means.append([Fraction(sum(each.total for each in run), run[0].steps) if run else Fraction(0) for run in found])
         calls.append(_middle([sum(each.calls / each.steps_of_key for each in run) for run in found]))
     if state is State.MATCHED and not math.isclose(*calls, rel_tol=_SAME_CALLS):
         state = State.CALLS
@@ -252,7 +258,8 @@ def _of_sides(
 
 
 def _mean(values: Sequence[Fraction]) -> Fraction:
-    return sum(values, Fraction(0)) / len(values) if values else Fraction(0)
+    parts = math.lcm(*(value.denominator for value in values))
+    return Fraction(sum(value.numerator * parts // value.denominator for value in values), parts * max(len(values), 1))
 
 
 def _middle(values: Sequence[float]) -> float:
@@ -361,8 +368,7 @@ _RUNS = (
 )
 
 
-@dataclass(frozen=True)
-class Comparison:
+class Comparison(Struct, frozen=True):
     """The tables of a comparison with their verdicts, and the sections of its report, the summary first.
 
     Attributes:
@@ -394,10 +400,24 @@ class Comparison:
         if not rows:
             return [(TOTAL, table.judged[0]) for table in self.tables[:1]]
         return [
-            (f"{TOTAL if judged is table.judged[0] else row_name(judged.row.key)} ({_PREFIX}{table.measure})", judged)
+            (f"{row_name(judged.row.key, table.by) if at else TOTAL} ({_PREFIX}{table.measure})", judged)
             for table in self.tables
-            for judged in table.judged
+            for at, judged in enumerate(table.judged)
         ]
+
+
+def refuse_ranks(runs: Sequence[Run]) -> None:
+    """Raise UsageError if runs are different ranks of as many, and not known to be recorded one after the other."""
+    for run, other in combinations([run for run in runs if run.ranks], 2):
+        (size, rank), (other_size, other_rank) = min(run.ranks), min(other.ranks)
+        spans = [each.span_ns for each in (run, other) if each.span_ns]
+        apart = len(spans) > 1 and max(first for first, _ in spans) >= min(last for _, last in spans)
+        if size == other_size and run.ranks.isdisjoint(other.ranks) and not apart:
+            names = f"{one_line(run.name)} and {one_line(other.name)}"
+            raise UsageError(
+                f"{names} seem to be ranks {rank} and {other_rank} of one job, not runs",
+                hint="the files of all ranks are one run: give the folder with them as a recording",
+            )
 
 
 def compare(
@@ -415,12 +435,18 @@ def compare(
         min_change: the smallest relative change that counts.
 
     Raises:
-        UsageError: the runs have no measure in common.
+        UsageError: the runs have no measure in common, or runs of a side are ranks of one job.
     """
+    for side in (before, after):
+        refuse_ranks(side)
     runs, told = in_common([*before, *after], f"{_PREFIX}runs")
     before, after = runs[: len(before)], runs[len(before) :]
     tables = [
-        table_of(measure, ([run.values[measure] for run in before], [run.values[measure] for run in after]))
+        table_of(
+            measure,
+            by,
+            ([run.values[measure] for run in before], [run.values[measure] for run in after]),
+        )
         for measure in MEASURES
         if all(measure in run.values for run in runs)
     ]
@@ -434,7 +460,7 @@ def compare(
         tables[0].rows = []
     step_ns = _middle([_middle(values) for values in tables[0].total.values])
     judge(tables, step_ns, max(run.resolution_ns for run in runs), min_change)
-    sections = [_section(table, by) for table in tables]
+    sections = [_section(table) for table in tables]
     unlike = differences([run.environment for run in before], [run.environment for run in after])
     findings = [
         *told,
@@ -470,9 +496,8 @@ def about_runs(name: str, runs: Sequence[tuple[str, Values | None]]) -> Section:
     return section
 
 
-def _section(table: Table, by: Sequence[str]) -> Section:
-    by = by if table.measure in _BY_KEYS else ("name",)
-    keys = [Column(key, key, Unit.TEXT) for key in by]
+def _section(table: Table) -> Section:
+    by, keys = table.by, [Column(key, key, Unit.TEXT) for key in table.by]
     section = Section(f"{_PREFIX}{table.measure}", (*keys, *_CELLS))
     before_ns = table.total.means[0]
     whole = table.total.means[1] - before_ns
@@ -539,9 +564,9 @@ def summary_of(findings: Sequence[Finding]) -> Section:
     return section
 
 
-def row_name(key: Sequence[str]) -> str:
+def row_name(key: Sequence[str], by: Sequence[str]) -> str:
     """Return the texts of a key as the name of a row in a message."""
-    return " · ".join(filter(None, key)) or NO_NAME
+    return " · ".join(filter(None, key)) or without(by[0])
 
 
 def signed(ns: int) -> str:
@@ -567,7 +592,8 @@ def _contributions(section: Section) -> Finding:
     amount = section.place("contribution_ns")
     whole = int(section.rows[0][amount] or 0)
     most = [row for row in section.rows[1 : 1 + MOST_NAMED] if row[amount]]
-    keys = [row_name([str(cell) for cell in row[: section.place("state")]]) for row in most]
+    by = [column.name for column in section.columns[: section.place("state")]]
+    keys = [row_name([str(cell) for cell in row[: len(by)]], by) for row in most]
     named = [
         f"{shown_cell(key, Unit.TEXT, LONGEST_NAME)} {signed(int(row[amount] or 0))}"
         for key, row in zip(keys, most, strict=True)
@@ -670,8 +696,7 @@ def _power(tables: Sequence[Table], before: int, after: int, min_change: float) 
     runs = f"With {sides}"
     if min(before, after) < 2:
         spread = tables[0].spread
-        wanted = max(2 * min_change, _USUAL_CHANGE)
-        needed = runs_to_find(wanted, spread, len(of_all), min_change) if spread else None
+        wanted, needed = _needed(spread, len(of_all), min_change) if spread else (0.0, None)
         steps = f"if runs differ by as much as steps, {100 * spread:.1f} %"
         more = f"{steps}, {needed} of each side find a change of {100 * wanted:g} % in one row"
         text = f"{runs}, no change can be told from noise: {more if needed else 'record several of each side'}."
@@ -686,10 +711,17 @@ def _power(tables: Sequence[Table], before: int, after: int, min_change: float) 
         finds = f"a change of {100 * found:.1f} % in {_one_of(tests)} is found in 95 % of comparisons"
         text = f"{runs}, which differ by {100 * spread:.1f} % (median of the rows), {finds}."
         return Finding("power", text, "", numbers)
+    wanted, needed = _needed(spread, tests, min_change)
+    more = f"record {needed} of each side to find a change of {100 * wanted:g} % in one row"
+    return Finding("power", f"{runs}, a change of {_one_of(tests)} alone cannot be told: {more}.", "", numbers)
+
+
+def _needed(spread: float, tests: int, min_change: float) -> tuple[float, int]:
+    """Return a change, doubled until a number of runs that can be recorded finds it, and that number of each side."""
     wanted = max(2 * min_change, _USUAL_CHANGE)
-    needed = runs_to_find(wanted, spread, tests, min_change)
-    more = f": record {needed} of each side to find a change of {100 * wanted:g} % in one row" if needed else ""
-    return Finding("power", f"{runs}, a change of {_one_of(tests)} alone cannot be told{more}.", "", numbers)
+    while (needed := runs_to_find(wanted, spread, tests, min_change)) is None:
+        wanted *= 2
+    return wanted, needed
 
 
 def _one_of(rows: int) -> str:

@@ -23,6 +23,7 @@ from traceconv.comparison.comparison import (
     Run,
     about_runs,
     in_common,
+    refuse_ranks,
     row_name,
     signed,
     summary_of,
@@ -87,7 +88,11 @@ def history(runs: Sequence[Run], by: Sequence[str], *, min_change: float) -> lis
         runs: two runs or more, with values by the same keys.
         by: the names of the keys.
         min_change: the smallest relative change that counts.
+
+    Raises:
+        UsageError: runs are ranks of one job.
     """
+    refuse_ranks(runs)
     runs, told = in_common(runs, "history_runs")
     of_runs = [run.values for run in runs]
     # Of devices alone, no operation of the host is recorded.
@@ -120,7 +125,7 @@ def history(runs: Sequence[Run], by: Sequence[str], *, min_change: float) -> lis
             f"{quantity(left_out, _OPERATIONS)} took at most {format_short(least)} in half of the steps: left out"
         )
     unlike = changes(names, [run.environment for run in runs])
-    findings = [*told, *_findings(found, names, WHAT[measure], min_change), *_environment(unlike)]
+    findings = [*told, *_findings(found, by, names, WHAT[measure], min_change), *_environment(unlike)]
     return [summary_of(findings), *tables, *([unlike] if unlike.rows else [])]
 
 
@@ -184,7 +189,9 @@ def _environment(unlike: Section) -> Iterator[Finding]:
         yield Finding("environment", text, unlike.name, {"changes": len(shown)})
 
 
-def _findings(found: Sequence[_Series], names: Sequence[str], what: str, min_change: float) -> Iterator[Finding]:
+def _findings(
+    found: Sequence[_Series], by: Sequence[str], names: Sequence[str], what: str, min_change: float
+) -> Iterator[Finding]:
     total, count = found[0], len(names)
     for change in total.changes:
         ratio = f", {100 * (change.ratio - 1):+z.1f} %" if change.ratio else ""
@@ -199,7 +206,7 @@ def _findings(found: Sequence[_Series], names: Sequence[str], what: str, min_cha
     changed = [series for series in found[1:] if series.changes]
     if changed:
         named = [
-            f"{shown_cell(row_name(key), Unit.TEXT, LONGEST_NAME)} "
+            f"{shown_cell(row_name(key, by), Unit.TEXT, LONGEST_NAME)} "
             f"({signed(round(change.after - change.before))} since run {change.at + 1})"
             for key, change in _in_order([total._replace(changes=[]), *changed])[:MOST_NAMED]
         ]

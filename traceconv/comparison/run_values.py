@@ -6,17 +6,18 @@ import enum
 import re
 import statistics
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from types import MappingProxyType
 from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from traceconv.answers.attribution import NONE, expanded
 from traceconv.answers.device_work import first_above, operators, work
-from traceconv.answers.operations import NO_OPERATOR, OF_TRACKS, combined, key_of
+from traceconv.answers.operations import NO_OPERATOR, OF_TRACKS, combined, key_of, left_ranges
 from traceconv.answers.section import Unnamed
 from traceconv.answers.slice_tables import NO_PARENT, Rows, SliceTable, sums_by
 from traceconv.answers.step_parts import DISJOINT, step_parts
@@ -54,8 +55,7 @@ class Part(enum.Enum):
     WHOLE = enum.auto()
 
 
-@dataclass(frozen=True)
-class Values:
+class Values(Struct, frozen=True):
     """What a run spent on each key of a measure; of runs without steps, the whole run counts as one step.
 
     Attributes:
@@ -89,8 +89,7 @@ class Values:
         return Fraction(self.total, self.steps)
 
 
-@dataclass(frozen=True)
-class _Shares:
+class _Shares(Struct, frozen=True):
     """Times that belong to a step and a key: parallel arrays, the texts of the keys, and how many steps each has."""
 
     step: npt.NDArray[np.intp]
@@ -181,9 +180,9 @@ class _Codes:
         pairs = np.unique(place[rows] * count + process[rows])
         of_process = np.bincount(process[steps], minlength=count)
         of_place = sums_by(pairs // count, of_process[pairs % count], int(np.max(place, initial=0)) + 1)
-        found = np.zeros(len(self.texts), np.int64)
+        found = np.zeros(len(self.texts) + 2, np.int64)  # the last two are for NONE and _NOT_CHOSEN
         found[self.codes] = of_place[place]
-        numbers = np.where(codes < 0, 0, found[codes])
+        numbers = found[codes]
         return np.where(numbers == 0, len(steps), numbers)
 
     def text(self, code: int, without: str) -> Key:
@@ -199,6 +198,7 @@ def _renamed(key: Key, renamed: Mapping[str, str]) -> Key:
     return (f'"{first}"' if first in _SPECIAL else first, *others)
 
 
+@lru_cache(maxsize=1 << 12)  # the runs of a program have the same names
 def without_address(name: str) -> str:
     """Return a name without the addresses in it, which differ in each run."""
     return _ADDRESS.sub("at 0x...", name)
@@ -353,8 +353,8 @@ def _is_chosen(table: SliceTable) -> npt.NDArray[np.bool_]:
 
 
 def _operations_in_window(table: SliceTable) -> Rows:
-    """Return the slices with a duration that are no steps, spans, waits or device work."""
-    mask = ~(runs_nothing(table) | table.is_wait) & table.timed
+    """Return the slices with a duration that are no steps, spans, waits, device work, or ranges that cross others."""
+    mask = ~(runs_nothing(table) | table.is_wait | left_ranges(table, by_range=True)) & table.timed
     mask[work(table).rows] = False
     return table.recorded[mask[table.recorded] & table.in_window(table.trace.slices.ts[table.recorded])]
 

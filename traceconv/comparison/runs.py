@@ -14,7 +14,7 @@ from traceconv.align.placement import NoOverlap
 from traceconv.align.receipt import ReceiptLine
 from traceconv.answers.operations import OF_TRACKS, check_key
 from traceconv.answers.selection import absent_args, check_between, holds, parse, places_of, window_of
-from traceconv.answers.slice_tables import SliceTable
+from traceconv.answers.slice_tables import SliceTable, stated_inputs
 from traceconv.answers.steps import NOT_RECORDED, no_steps, step_pattern, step_rows
 from traceconv.comparison.comparison import Run
 from traceconv.comparison.environment import environment
@@ -142,7 +142,12 @@ class Selection:
         content = tuple(source.fingerprint for source in table.trace.sources)
         content = content if all(content) else ()
         wall = _wall_clock(table.trace)
-        return Run(name, values, resolution, environment(table.trace), wall, part, values_of, notes, content)
+        ranks = frozenset(
+            (source.world_size, source.rank)
+            for source in stated_inputs(table.trace)
+            if source.world_size and source.rank is not None
+        )
+        return Run(name, values, resolution, environment(table.trace), wall, part, values_of, notes, content, ranks)
 
 
 def _are_runs(trace: Trace, receipt: Sequence[ReceiptLine]) -> bool:

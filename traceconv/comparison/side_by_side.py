@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal
 
 import numpy as np
+from msgspec import Struct, structs
 
 from traceconv.answers.section import Cell
 from traceconv.answers.slice_tables import Rows, SliceTable
@@ -33,8 +34,7 @@ _HELP = "after - before, of the step of each side that begins here, or of the wh
 _SIDES = ("1 before: ", "2 after: ")
 
 
-@dataclass(frozen=True)
-class _Drawn:
+class _Drawn(Struct, frozen=True):
     """A run that stands for its side.
 
     Attributes:
@@ -75,7 +75,7 @@ def side_by_side(before: Recorded, after: Recorded, *, part: Part) -> Trace:
     """
     sides = [_drawn(recorded, part) for recorded in (before, after)]
     if not all(len(side.steps) for side in sides):
-        sides = [replace(side, steps=np.empty(0, np.int64)) for side in sides]
+        sides = [structs.replace(side, steps=np.empty(0, np.int64)) for side in sides]
     starts = [side.starts for side in sides]
     count = min(map(len, starts))
     first = max(int(times[0]) - side.table.start for times, side in zip(starts, sides, strict=True))
@@ -108,13 +108,13 @@ def _moved(side: _Drawn, places: I64, prefix: str, inputs_before: int, tracks_be
     top = np.flatnonzero(trace.tracks.column("parent") == NO_TRACK).tolist()
     top.sort(key=lambda number: (trace.tracks[number].rank is None, trace.tracks[number].rank or 0, number))
     for rank, number in enumerate(top, 1 + tracks_before):
-        tracks.put(number, replace(tracks[number], name=f"{prefix}{tracks[number].name}", rank=rank))
+        tracks.put(number, structs.replace(tracks[number], name=f"{prefix}{tracks[number].name}", rank=rank))
     for number, track in trace.tracks.special():
         carries = tuple(
             (table, source + inputs_before, since + int(shift(np.array([since]), "right")[0]))
             for table, source, since in track.carries
         )
-        tracks.put(number, replace(tracks[number], carries=carries))
+        tracks.put(number, structs.replace(tracks[number], carries=carries))
     sources = [source.copy() for source in trace.sources]
     longer = np.flatnonzero(gap)
     if len(longer):

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from traceconv.answers.frames import Frames
-from traceconv.database.connection import add_view, connect, literal
+from traceconv.database.connection import add_view, connect, interruptible, literal, text_bytes
 from traceconv.database.views import VIEWS
 from traceconv.errors import TraceconvError, UsageError, refuse_single_texts
 from traceconv.model.trace import needed
+from traceconv.writers import outgrown, room_of
 
 if TYPE_CHECKING:
     import pyarrow
@@ -81,11 +82,12 @@ def ask(frames: Frames, query: str, allow: Sequence[str] = (), *, printed: bool 
         with connect() as connection:
             connection.execute("set errors_as_json = true")
             names = _names_in(connection, query)
-            for view in VIEWS:
-                if view.name in names.tables:
-                    add_view(connection, frames, view.named(names.columns))
+            shown = [view.named(names.columns) for view in VIEWS if view.name in names.tables]
+            texts = sum(text_bytes(add_view(connection, frames, view)) for view in shown)
             _lock(connection, allow)
-            return _checked(_run(duckdb, connection, query, printed))
+            room = room_of(frames.trace)
+            most = room if texts > room else 0
+            return _checked(interruptible(connection, lambda: _run(duckdb, connection, query, printed, most)))
     except duckdb.Error as error:
         raise _wrong(query, _problem(str(error))) from None
 
@@ -152,17 +154,59 @@ def _nodes(tree: Any) -> Iterator[dict[str, Any]]:
             left += node
 
 
-def _run(duckdb: Any, connection: Any, query: str, printed: bool) -> pyarrow.Table:
+def _run(duckdb: Any, connection: Any, query: str, printed: bool, room: int) -> pyarrow.Table:
+    """Return the answer; its texts may take `room` bytes, as often as they stand in it, 0 for no limit."""
     try:
         found = connection.sql(query)
         casts = [_cast(kind, printed) for kind in found.types]
         if casts != list(map(str, found.types)):
             columns = enumerate(zip(found.columns, casts, strict=True), 1)
             found = found.project(", ".join(f"#{at}::{cast} as {_quoted(name)}" for at, (name, cast) in columns))
+        if room and _answer_bytes(found) > room:
+            raise outgrown(room, "ask for fewer rows, or a part of the text; ")
         return found.to_arrow_table()
     except duckdb.Error:
         connection.execute(query)  # whose errors say where in the query they are
         raise
+
+
+def _answer_bytes(found: Any) -> int:
+    """Return the bytes of the texts of an answer, which is computed for it."""
+    sizes = [size for at, kind in enumerate(found.types, 1) if (size := _size(kind, f"value_{at}"))]
+    lengths = ", ".join(f"{size} as bytes_{at}" for at, size in enumerate(sizes))
+    sums = " + ".join(f"coalesce(sum(bytes_{at}), 0)" for at in range(len(sizes)))
+    # In functions of items DuckDB 1.4 knows columns by their names only.
+    values = found.project(", ".join(f"#{at} as value_{at}" for at in range(1, 1 + len(found.types))))
+    ((total,),) = values.project(lengths).aggregate(sums).fetchall() if sizes else ((0,),)
+    return int(total)
+
+
+def _size(kind: Any, value: str) -> str:
+    """Return an expression for the bytes of the texts in a value of a type; "" for types without texts."""
+    if kind.id == "varchar":
+        return f"strlen({value}::VARCHAR)"
+    if kind.id == "blob":
+        return f"octet_length({value})"
+    if kind.id in ("list", "array"):
+        (_, part), *_ = kind.children
+        return _size_of_items(part, f"{value}::{part}[]")
+    if kind.id == "map":
+        sizes = (_size_of_items(part, f"map_{name}s({value})") for name, part in kind.children)
+    elif kind.id == "union":
+        sizes = (_size(part, f"union_extract({value}, {literal(tag)})") for tag, part in kind.children[1:])
+    elif kind.id in ("struct", "tuple"):
+        places = (literal(name) if name else str(at) for at, (name, _) in enumerate(kind.children, 1))
+        parts = zip(places, kind.children, strict=True)
+        sizes = (_size(part, f"struct_extract({value}, {place})") for place, (_, part) in parts)
+    else:
+        return ""
+    return " + ".join(f"coalesce({size}, 0)" for size in sizes if size)
+
+
+def _size_of_items(kind: Any, values: str) -> str:
+    item = f"item_{len(values)}"  # another one than in what is around it
+    size = _size(kind, item)
+    return size and f"coalesce(list_sum(list_transform({values}, lambda {item}: {size})), 0)"
 
 
 def _cast(kind: Any, printed: bool) -> str:

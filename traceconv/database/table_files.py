@@ -14,7 +14,7 @@ from urllib.parse import quote
 import numpy as np
 
 from traceconv.answers.frames import Frames
-from traceconv.database.connection import add_view, connect, literal
+from traceconv.database.connection import add_view, connect, literal, text_bytes, text_lengths
 from traceconv.database.views import VIEWS
 from traceconv.errors import OutputError, UsageError
 from traceconv.io.output import check_folder, check_target, part_of, write_folder, write_output
@@ -29,6 +29,7 @@ _ROW_GROUP = 122_880
 #: About the most bytes of texts that a batch of CSV rows repeats.
 _BATCH_BYTES = 64 << 20
 _DATABASE = ".duckdb"
+_INSTEAD = "a .parquet holds each text once; "
 
 
 class Partition(StrEnum):
@@ -139,7 +140,8 @@ def _parts(table: pyarrow.Table, partition: Partition) -> Iterator[tuple[str, py
     rest = table.drop_columns([partition])
     for value, since, until in zip(encoded.dictionary.to_pylist(), edges, edges[1:], strict=False):
         if until > since:
-            yield quote(str(value), safe=""), rest.take(order[since:until])
+            # Quoted letters of other scripts have nine characters each, and a name has 255 bytes at most.
+            yield "".join(c if c.isalnum() else quote(c, safe="") for c in str(value)), rest.take(order[since:until])
 
 
 # -- Files -----------------------------------------------------------------------------------------------------------
@@ -160,17 +162,12 @@ def _write_csv(table: pyarrow.Table, path: Path, room: int) -> None:
         for start in range(0, table.num_rows, rows):
             writer.write_table(table.slice(start, rows).cast(schema))
             if room and file.tell() > room:
-                raise outgrown(room, "a .parquet holds each text once; ")
+                raise outgrown(room, _INSTEAD)
 
 
 def _longest(column: pyarrow.ChunkedArray) -> int:
-    """Return the bytes of the longest text of a column that holds each text once, else 0."""
-    pa = needed("pyarrow", "arrow")
-    if not pa.types.is_dictionary(column.type) or not column.num_chunks:
-        return 0
-    length = needed("pyarrow.compute", "arrow").binary_length
-    lengths = [length(chunk.dictionary).to_numpy(zero_copy_only=False) for chunk in column.chunks]
-    return int(max(np.max(of_chunk, initial=0) for of_chunk in lengths))
+    largest = needed("pyarrow.compute", "arrow").max
+    return max((largest(lengths).as_py() or 0 for lengths in text_lengths(column)), default=0)
 
 
 def _write_arrow(table: pyarrow.Table, path: Path, _: int) -> None:
@@ -204,10 +201,13 @@ def _write_database(frames: Frames, target: str, sink: BinaryIO) -> None:
 def _fill(frames: Frames, path: str) -> None:
     """Make a database in the form of DuckDB 1.0, which later versions read."""
     properties = frames.recordings.to_arrow().schema.metadata
+    room, taken = room_of(frames.trace), 0
     with connect() as connection:
         connection.execute(f"attach {literal(path)} as written (storage_version 'v1.0.0')")
         for view in VIEWS:
-            add_view(connection, frames, view)
+            taken += text_bytes(add_view(connection, frames, view))
+            if room and taken > room:
+                raise outgrown(room, _INSTEAD)
             connection.execute(f'create table written."{view.name}" as from "{view.name}"')
         connection.execute("create table written.properties (key varchar, value varchar)")
         for pair in properties.items():
