@@ -16,7 +16,7 @@ import pytest
 
 from tests.fuzz import inputs, structure
 from tests.fuzz.__main__ import State
-from tests.fuzz.commands import Run, laid_out
+from tests.fuzz.commands import COMMANDS, Run, laid_out
 from tests.fuzz.execution import MOST_MEMORY, MOST_SECONDS, Ended
 from tests.fuzz.judging import Files, _faults, files
 from tests.golden import ROOT
@@ -130,6 +130,18 @@ def ended(**changed: Any) -> Ended:
 def test_faults_of_a_run(changed: dict[str, Any], outputs: Files, faults: list[str]) -> None:
     run = Run(0, ["convert", "in/a.json", "-o", "out/o.pftrace"], "", compared=False)
     assert _faults(ended(**changed), outputs, run, size=10, idle=5) == faults
+
+
+@pytest.mark.parametrize("code", [0, 5, 6])
+def test_verdicts_of_diff_come_with_its_output(code: int) -> None:
+    run = Run(0, ["diff", "in/a.json", "in/b.json", "-o", "out/d.json"], "", compared=False)
+    assert _faults(ended(code=code), {"d.json": b""}, run, size=10, idle=5) == []
+    assert _faults(ended(code=code), {}, run, size=10, idle=5) == [f"ended with {code}, and the output is not there"]
+
+
+def test_all_commands_that_read_recordings_are_run() -> None:
+    apart = {"formats", "how", "demo", "anchor", "open"}
+    assert {name for name in cli.list_commands(click.Context(cli)) if name not in apart} == set(COMMANDS)
 
 
 def test_a_run_depends_on_its_number_and_the_seed(tmp_path: Path) -> None:

@@ -21,7 +21,14 @@ COMMANDS = [
     *["report"] * 5,
     *["align", "clocks", "info", "identify", "export"],
     *["check"] * 2,
+    *["diff"] * 3,
+    "history",
+    *["query"] * 2,
 ]
+#: These take runs of one program: damaged copies of a recording.
+_OF_RUNS = ("diff", "history")
+#: These do not take the format of each of several files.
+_OF_ONE_FORMAT = ("convert", "info", *_OF_RUNS)
 _WINDOWS = ["0us..10us", "5us..", "..1ms", "1ms..20ms", "20us..45us", "3s..2s", "ProfilerStep#2..3", "conv"]
 _CONDITIONS = [
     *(
@@ -42,6 +49,18 @@ _SECTIONS = [
 _OFFSETS = ["0ns", "+1.5ms", "-3h", "9e9s", "1795245461050843000ns"]
 _CLOCKS = ["realtime", "monotonic", "none", "boottime@h", "perf"]
 _TABLES = ["parquet", "csv", "arrow", "folded", "speedscope.json", "pb.gz"]
+_VIEWS = ["slices", "kernels", "launches", "steps", "counters", "samples", "flows", "tracks", "clocks", "recordings"]
+_QUERIES = [
+    *(f"from {view}" for view in [*_VIEWS, "collectives", "nothing"]),
+    "select name, count(*), sum(dur), sum(self_dur) from slices group by all order by all",
+    "select args, rank, process, thread, category from slices order by ts, id limit 20",
+    "select * from kernels natural join launches",
+    "select name, args->>'$.shape', try_cast(args->>'$.device' as int) from slices where depth > 0",
+    "select list(name), string_agg(name, ','), max(args) from slices",
+    "copy slices to 'out/x.csv'",
+]
+#: Options of `report` that `diff` and `history` take, too.
+_OF_COMPARISONS = ("--by", "--where", "--between", "--step-name", "--details", "--top")
 _KEYS = ["name", "category", "track", "thread", "process", "rank", "input", "shape", "arg:device", "arg:stream"]
 _FOLDER, _OUT = "in", "out"
 
@@ -96,7 +115,7 @@ def laid_out(number: int, seed: int, folder: Path) -> Run:
         paths = [_FOLDER]
     run = Run(
         number,
-        [command, *paths, *options, *_options(rng, command, paths)],
+        [command, *_arguments(rng, command, paths), *options, *_options(rng, command, paths)],
         stdin,
         compared=command == "convert" or number % 4 == 0,
     )
@@ -109,6 +128,8 @@ def _cases(rng: Random, command: str) -> tuple[list[Case], list[str]]:
         return [inputs.drawn(rng)], []
     if command == "check":
         return [inputs.drawn(rng, inputs.CHECKED)], []
+    if command in _OF_RUNS:
+        return [inputs.drawn(rng, inputs.COMPARED if rng.random() < 0.8 else None)] * rng.choice([2, 2, 2, 4, 6, 8]), []
     if command in ("merge", "align") or rng.random() < 0.3:
         if rng.random() < 0.6:
             case = rng.choice(inputs.merges())
@@ -117,8 +138,17 @@ def _cases(rng: Random, command: str) -> tuple[list[Case], list[str]]:
     return [inputs.drawn(rng)], []
 
 
+def _arguments(rng: Random, command: str, paths: list[str]) -> list[str]:
+    match command:
+        case "diff" if len(paths) > 2 or rng.random() < 0.2:
+            return ["--before", *paths[::2], "--after", *paths[1::2]]
+        case "query":
+            return [*paths, rng.choice(_QUERIES)]
+    return paths
+
+
 def _from(command: str, cases: list[Case], paths: list[str]) -> list[str]:
-    if command in ("convert", "info"):
+    if command in _OF_ONE_FORMAT:
         return ["--from", cases[0].format]
     if command == "identify":
         return []
@@ -177,6 +207,17 @@ def _options(rng: Random, command: str, paths: list[str]) -> list[str]:
             some = [*limits, *said, *several, (0.3, ["--arg", "device"]), (0.05, ["--strict"])]
             some.append((0.1, ["--slices"]))
             output = ["-o", f"{_OUT}/t.{rng.choice(_TABLES)}"]
+        case "diff" | "history":
+            kinds = ["html", "json", "csv", "md", "txt", *["pftrace"] * (command == "diff")]
+            asked = [(share, words) for share, words in _questions(rng) if words[0] in _OF_COMPARISONS]
+            some = [*limits, *said, *asked, (0.3, ["--keep-warm-up"]), (0.1, ["--min-change", "0.1%"])]
+            if command == "diff":
+                gate = ["--fail-above", "5%", "--fail-on", rng.choice(["total", "rows"])]
+                some += [(0.3, gate), (0.2, ["--strict"]), (0.1, ["--rename", "conv=gemm"])]
+            output = ["-o", f"{_OUT}/d.{rng.choice(kinds)}"] if rng.random() < 0.7 else []
+        case "query":
+            some = [*limits, *said, *several, (0.05, ["--strict"]), (0.05, ["--memory", "200M"])]
+            output = ["-o", f"{_OUT}/q.{rng.choice(['csv', 'json', 'parquet', 'md'])}"] if rng.random() < 0.5 else []
         case "align":
             some = [*limits, *said, *several, (0.5, ["--report", f"{_OUT}/{rng.choice(['a.html', 'a.json'])}"])]
         case "clocks":
@@ -188,7 +229,7 @@ def _options(rng: Random, command: str, paths: list[str]) -> list[str]:
     return [*(word for share, words in some if rng.random() < share for word in words), *output]
 
 
-def _questions(rng: Random) -> list[tuple[float, Iterable[str]]]:
+def _questions(rng: Random) -> list[tuple[float, list[str]]]:
     return [
         (0.3, ["--section", rng.choice(_SECTIONS)]),
         (0.1, ["--section", rng.choice(_SECTIONS)]),

@@ -59,7 +59,7 @@ def import_everything() -> None:
     for module in pkgutil.walk_packages(traceconv.__path__, "traceconv."):
         if not module.name.endswith("__main__"):
             importlib.import_module(module.name)
-    for name in ("pyarrow", "pyarrow.parquet", "pyarrow.csv", "zstandard"):
+    for name in ("duckdb", "pyarrow", "pyarrow.parquet", "pyarrow.csv", "zstandard"):
         importlib.import_module(name)
     for name in kernel.MODULES:
         kernel.module(name)

@@ -16,6 +16,12 @@ from traceconv.io.sqlite import MAGIC
 
 #: What the formats of these commands' inputs are; other commands take all of them.
 CHECKED = ["chrome-trace", "perfetto", "pytorch-kineto", "viztracer", "onnxruntime"]
+#: The formats with operations, which comparisons of runs are about.
+COMPARED = [
+    *("chrome-trace", "deepsparse", "furiosa", "mxnet", "nsight-systems", "nvprof", "onednn-verbose", "onnxruntime"),
+    *("openvino", "perfetto", "pytorch-kineto", "rocprof", "tensorflow-profiler", "tensorrt", "tvm-debugger"),
+    *("tvm-profile", "viztracer", "vtune", "xplane"),
+]
 _SHARE = 10**6
 #: A change that changes nothing, as in an empty table, is followed by another one.
 _TRIES = 6

@@ -13,6 +13,8 @@ from tests.fuzz.execution import MOST_MEMORY, MOST_SECONDS, MOST_WAITING, Ended,
 Files = dict[str, bytes]
 #: What each command may end with.
 _CODES = range(5)
+#: What `diff` ends with besides, by its verdict: its output is there.
+_VERDICTS = (5, 6)
 #: The most traces that one trace processor loads, for its memory grows.
 _SERVED = 50
 _loaded = 0
@@ -50,10 +52,11 @@ def faults_of(run: Run, folder: Path, idle: int) -> tuple[list[str], Ended]:
 
 def _faults(ended: Ended, outputs: Files, run: Run, size: int, idle: int) -> list[str]:
     found = []
+    has_verdict = run.words[0] == "diff" and ended.code in _VERDICTS
     last = ended.foreign.strip().splitlines()[-1:]
     if last:
         found.append(f"a foreign exception: {last[0][:200]}")
-    elif ended.code not in _CODES:
+    elif ended.code not in _CODES and not has_verdict:
         found.append(f"ended with {ended.code}")
     elif b"\nTraceback (most recent" in b"\n" + ended.stderr:
         found.append("a traceback was printed")
@@ -68,7 +71,7 @@ def _faults(ended: Ended, outputs: Files, run: Run, size: int, idle: int) -> lis
         found.append(f"left {sorted(other)}")
     target = run.words[-1].removeprefix("out/") if run.words[-2:-1] == ["-o"] else ""
     there = any(Path(name).parts[0] == target for name in outputs)
-    if target and there != (ended.code == 0):
+    if target and there != (has_verdict or ended.code == 0):
         found.append(f"ended with {ended.code}, and the output is {'there' if there else 'not there'}")
     return found
 
