@@ -12,6 +12,7 @@ import sys
 import tempfile
 import traceback
 import warnings
+import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
@@ -72,11 +73,13 @@ def execute(words: list[str], folder: Path, *, stdin: str = "", compiled: bool =
     said = folder / "said"
     said.mkdir(exist_ok=True)
     (folder / "tmp").mkdir(exist_ok=True)
+    others = _finalizers()
     process = os.fork()
     if not process:
         code = 70
         try:
             code = _child(words, folder, said, stdin, compiled)
+            _finalise(others)
         finally:
             os._exit(code)
     _, status, used = os.wait4(process, 0)
@@ -91,10 +94,20 @@ def execute(words: list[str], folder: Path, *, stdin: str = "", compiled: bool =
     )
 
 
+def _finalizers() -> set[Any]:
+    return set(weakref.finalize._registry)  # type: ignore[attr-defined]
+
+
+def _finalise(others: set[Any]) -> None:
+    """Do what a process does that ends by itself, but for what it has of its parent."""
+    for finalizer in _finalizers() - others:
+        finalizer()
+
+
 def _child(words: list[str], folder: Path, said: Path, stdin: str, compiled: bool) -> int:
     (said / _FOREIGN).unlink(missing_ok=True)
     os.chdir(folder)
-    os.environ["TMPDIR"] = str(folder / "tmp")
+    os.environ["TMPDIR"] = tempfile.tempdir = str(folder / "tmp")  # the parent has looked it up
     resource.setrlimit(resource.RLIMIT_CPU, (MOST_SECONDS + 1, MOST_SECONDS + 2))
     resource.setrlimit(resource.RLIMIT_DATA, (_NO_MORE_MEMORY, _NO_MORE_MEMORY))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
