@@ -69,6 +69,15 @@ def test_rows_are_the_sums_of_the_events_of_pytorch() -> None:
     assert most == sorted(most, reverse=True)
 
 
+def test_allocations_without_any_slice_are_of_no_operator(tmp_path: Path) -> None:
+    path = tmp_path / "memory.json"
+    events = [event for event in json.loads(CUDA.read_text())["traceEvents"] if event["name"] == "[memory]"]
+    path.write_text(json.dumps({"schemaVersion": 1, "traceEvents": events}))
+    rows = _tables(path, by=("name", "shape"))["allocations"]
+    assert {row["name"] for row in rows} == {"(no operator)"}
+    assert sum(row["count"] for row in rows) == sum(event["args"]["Bytes"] > 0 for event in events)
+
+
 def test_what_is_held_at_the_peak_adds_up_to_it() -> None:
     tables = _tables(CUDA)
     events = [event for event in json.loads(CUDA.read_text())["traceEvents"] if event["name"] == "[memory]"]

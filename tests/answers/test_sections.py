@@ -28,7 +28,7 @@ from traceconv.align.receipt import Aligned
 from traceconv.answers import SECTION_OF, SECTIONS, Questions, answers
 from traceconv.answers.attribution import launch_rows
 from traceconv.answers.device_time import device
-from traceconv.answers.operations import operations
+from traceconv.answers.operations import operations, waits
 from traceconv.answers.render import page, text
 from traceconv.answers.section import Column, Section, Unit, shown_cell
 from traceconv.answers.slice_tables import SliceTable
@@ -740,18 +740,29 @@ def test_devices_of_formats_and_their_queues(case: str, devices: list[str], queu
     assert all(one["device"].rpartition(" / ")[2] == other["device"].rpartition(" / ")[2] for one, other in names)
 
 
-def test_slices_whose_times_do_not_tell_how_long_a_device_worked_are_not_counted() -> None:
-    table = SliceTable(read(ROOT / "pytorch-kineto" / "mtia-hccl" / "input.json"))
-    (section,) = device(table)
-    assert not section.rows
-    assert section.notes == [
-        "not counted: 3 slices of devices in the category mtia_ccp_events, whose times do not tell how long it worked"
+def test_events_of_mtia_are_work_copies_or_pauses(tmp_path: Path) -> None:
+    def on_device(name: str, ts: int, dur: int) -> dict[str, Any]:
+        cat, args = "mtia_ccp_events", {"stream": 102}
+        return {"ph": "X", "cat": cat, "name": name, "pid": 0, "tid": 102, "ts": ts, "dur": dur, "args": args}
+
+    def call(name: str, ts: int, dur: int) -> dict[str, Any]:
+        return {"ph": "X", "cat": "mtia_runtime", "name": name, "pid": 7, "tid": 7, "ts": ts, "dur": dur}
+
+    source = json.loads((ROOT / "pytorch-kineto" / "mtia-hccl" / "input.json").read_text())
+    source["traceEvents"] += [
+        *(on_device("fc-dtype_Float", 500, 40), on_device("dma_request", 545, 5), on_device("event_wait", 560, 100)),
+        *(on_device("event_record", 660, 1), on_device("relu-dtype_Float", 670, 30)),
+        *(call("synchronizeStream", 480, 200), call("runFunction", 450, 20)),
     ]
-    assert {row["name"].partition(":")[2] for row in operations(table).records()} == {
-        "all_reduce",
-        "allgather",
-        "broadcast",
-    }
+    path = tmp_path / "mtia.json"
+    path.write_text(json.dumps(source))
+    table = SliceTable(read(path))
+    (row,) = [row for row in device(table)[0].records() if not row["queue"]]
+    parts = ("window_ns", "compute_ns", "exposed_comm_ns", "exposed_copy_ns", "idle_ns")
+    assert [row[part] for part in parts] == [500_000, 70_000, 94_500, 5_000, 330_500]
+    names = {row["name"].partition(":")[2] or row["name"] for row in operations(table).records()}
+    assert names == {"(no operator)", "all_reduce", "allgather", "broadcast", "runFunction"}
+    assert [row["name"] for row in waits(table).records()] == ["synchronizeStream"]
 
 
 @pytest.mark.parametrize("category", ["cuda_profiler_range", "cuda_event"])

@@ -253,6 +253,19 @@ def test_samples_and_counts_alone() -> None:
     assert not {"samples", "counts"} & found_in(kineto, perf).keys()
 
 
+@pytest.mark.parametrize(("total", "said"), [("801.70", True), ("331.00", True), ("330.00", False)])
+def test_how_much_of_a_run_a_profile_of_tvm_holds(total: str, said: bool, tmp_path: Path) -> None:
+    source = (ROOT / "tvm-profile" / "vm-text" / "input.txt").read_text()
+    path = tmp_path / "report.txt"
+    path.write_text(source.replace("801.70", total))
+    found = {row["id"]: row for row in traceconv.report([path])[0].records()}
+    assert ("part_of_run" in found) == said
+    if said:
+        assert found["part_of_run"]["numbers"] == {"recorded_ns": 297_730, "run_ns": int(float(total) * 1000)}
+    if total == "801.70":
+        assert found["part_of_run"]["text"].startswith("What is recorded takes 37.1 % of the 802 µs that report.txt")
+
+
 def test_steps_are_what_limits_are_of(tmp_path: Path) -> None:
     """Before the first step the device is idle for long, which no step waits for."""
     steps = [event(f"ProfilerStep#{at}", 1000 + 50 * at, 50, cat="user_annotation") for at in range(2)]

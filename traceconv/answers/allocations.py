@@ -298,7 +298,7 @@ class _Around:
         if key not in AROUND:
             rows = first_above(table, rows, is_operator(table))
         numbers, shown = key_of(table, key)
-        values, at = np.unique(np.where(rows == NONE, NONE, numbers[rows]), return_inverse=True)
+        values, at = np.unique(np.append(numbers, NONE)[rows], return_inverse=True)  # the last one is that of NONE
         texts = _Numbers()
         nothing = NO_OPERATOR if key == self._by[0] and key not in AROUND else ""
         found = texts.put(nothing if value == NONE else shown[value] for value in values.tolist())[at.reshape(-1)]

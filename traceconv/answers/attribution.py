@@ -318,7 +318,7 @@ def work_of(table: SliceTable, number: int) -> Rows:
     rows = table.rows_of(number) if marks.launches is not None or marks.devices is not None else np.empty(0, np.intp)
     is_work = np.zeros(len(rows), bool)
     if marks.launches is not None:
-        is_work |= table.of_categories(marks.launches.work, rows)
+        is_work |= table.of_categories(marks.launches.work, rows) & ~table.named(marks.launches.pauses, rows)
     if marks.devices is not None:
         is_work |= table.on_tracks(marks.devices.queues, rows)
     return rows[is_work]

@@ -124,7 +124,8 @@ def _work(table: SliceTable) -> Work:
         by_id, by_track = info.marks.launches, info.marks.devices
         in_categories = table.of_categories(by_id.work if by_id is not None else (), of_input)
         if by_id is not None:
-            copies[of_input] |= table.of_categories(by_id.copies_work, of_input)
+            of_names = in_categories & table.named(by_id.copies_names, of_input)
+            copies[of_input] |= table.of_categories(by_id.copies_work, of_input) | of_names
             tells_copies[of_input] |= in_categories & bool(by_id.copies_work)
         if by_track is not None and by_track.copies:
             args = slices.args_at[of_input], slices.args_len[of_input], trace.args

@@ -738,5 +738,7 @@ def _runs_nothing(table: SliceTable) -> npt.NDArray[np.bool_]:
         if info.marks.spans:
             mask[rows] |= table.named(info.marks.spans, rows) | table.categorised(info.marks.spans, rows)
         if info.marks.launches is not None:
-            mask[rows] |= table.of_categories(info.marks.launches.undivided, rows)
+            launches = info.marks.launches
+            pauses = table.of_categories(launches.work, rows) & table.named(launches.pauses, rows)
+            mask[rows] |= table.of_categories(launches.undivided, rows) | pauses
     return mask

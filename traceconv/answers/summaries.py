@@ -42,6 +42,8 @@ _OVERVIEW = (
     Column("tracks", "tracks", Unit.COUNT),
     Column("slices", "slices", Unit.COUNT),
     Column("lost", "lost", Unit.COUNT),
+    Column("recorded_ns", "recorded", Unit.NS),
+    Column("run_ns", "of a run of", Unit.NS),
 )
 
 #: The most left-out files that are named, and inputs of an output of traceconv.
@@ -51,8 +53,9 @@ _MOST_NAMED = 20
 def overview(trace: Trace, receipt: Sequence[ReceiptLine]) -> Section:
     """Return a row for each input and clock; the events of an input are counted in its first row.
 
-    `start_ns` counts from the first event of the trace. Inputs without real times have no start and no span. A note
-    names the inputs that an output of traceconv states, with their slices.
+    `start_ns` counts from the first event of the trace. Inputs without real times have no start and no span. The slices
+    of an input take `recorded_ns` of a run that lasted `run_ns`, if it states that, and they are only a part of it. A
+    note names the inputs that an output of traceconv states, with their slices.
     """
     section = Section("overview", _OVERVIEW)
     whole = trace.span()
@@ -79,12 +82,15 @@ def overview(trace: Trace, receipt: Sequence[ReceiptLine]) -> Section:
         start, end = (None, None) if starts[number] > ends[number] else (int(starts[number]), int(ends[number]))
         lines: list[ReceiptLine | None] = [line for line in receipt if line.file == source.name]
         tracks = int(tracks_of[number])
+        part = source.part_of_run
         events: tuple[int | None, ...] = (
             None if start is None or whole is None else start - whole[0],
             None if start is None or end is None else end - start,
             tracks,
             int(slices[number]),
             source.diagnostics.lost,
+            part.recorded_ns if part else None,
+            part.run_ns if part else None,
         )
         for line in lines or [None]:
             section.rows.append(

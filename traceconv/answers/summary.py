@@ -489,6 +489,18 @@ def _not_recorded(tables: Tables) -> Iterator[Finding]:
         yield Finding("not_recorded", text, "step_parts", {"span_ns": span, "untraced_ns": nothing})
 
 
+def _part_of_run(tables: Tables) -> Iterator[Finding]:
+    """Tell how much of a run is recorded, where an input states how long that was, and holds only a part of it."""
+    for row in tables.rows("overview"):
+        if row["run_ns"]:
+            share = _percent(row["recorded_ns"], row["run_ns"])
+            text = (
+                f"What is recorded takes {share} of the {format_short(row['run_ns'])} that {one_line(row['input'])} "
+                "states for the whole run; it does not tell what took the rest."
+            )
+            yield Finding("part_of_run", text, "overview", {key: row[key] for key in ("recorded_ns", "run_ns")})
+
+
 def _communication(tables: Tables) -> Iterator[Finding]:
     """Tell how long steps communicated while they ran no operation, where no device was recorded, from LIMITING on."""
     rows = [row for row in tables.rows("step_parts") if row["host_ns"] is not None]
@@ -700,6 +712,7 @@ _RULES: tuple[Callable[[Tables], Iterator[Finding]], ...] = (
     _waiting,
     _without_slices,
     _not_recorded,
+    _part_of_run,
     _slow_step,
     _ranks,
     _runs,

@@ -30,9 +30,11 @@ class LaunchMarks(Struct, frozen=True):
         calls: the categories of calls. A runtime call may call a driver with the same id: then that of the first
             counts.
         work: the categories of the slices of device work.
+        pauses: a pattern of the names in these categories that are no work: the device waits, or notes an event.
         undivided: the categories of slices on devices whose times do not tell how long it worked: not counted.
         ids: the args that hold the correlation id of a call and its work.
         copies_work: the categories of work that only moves or sets memory.
+        copies_names: a pattern of the names of such work in other categories.
         communication: a pattern of the names of work that exchanges data between ranks.
         failed: the arg that is not 0 if a call failed and launched nothing; "" if there is none.
         waits: a pattern of the names of calls that return when all work of the device is done. Calls that wait for one
@@ -51,6 +53,8 @@ class LaunchMarks(Struct, frozen=True):
     copies: str = ""
     to_host: str = ""
     undivided: tuple[str, ...] = ()
+    pauses: str = ""
+    copies_names: str = ""
 
 
 class DeviceMarks(Struct, frozen=True):
@@ -405,15 +409,16 @@ _ACCELERATORS: Final = ("cuda", "xpu", "mtia", "glow", "privateuse1", "mlu")
 _COPIES: Final = ("gpu_memcpy", "gpu_memset", "mlu_memcpy", "mlu_memset", "memcpy", "memset", "Memcpy", "Memset")
 #: Accelerators, by the names of their APIs and the categories of Kineto, CUPTI and rocprof. Kineto has those of
 #: CUDA for HIP, and so have databases that are converted to Chrome JSON by others. Capitals: Kineto before torch 1.9,
-#: and kernels of ONNX Runtime. Undivided: work and waits of MTIA; ranges of CUPTI, each an equal part of the
-#: session (libkineto/src/CuptiRangeProfiler.cpp); events of CUDA, which Kineto gives 1 ns to make them visible.
+#: and kernels of ONNX Runtime. MTIA has work, copies and pauses in one category. Undivided: ranges of CUPTI, each an
+#: equal part of the session (libkineto/src/CuptiRangeProfiler.cpp); events of CUDA, which Kineto gives 1 ns to make
+#: them visible.
 GPU_LAUNCHES: Final = LaunchMarks(
     calls=(
         *(f"{device}_{api}" for device in _ACCELERATORS for api in ("runtime", "driver")),
         "HIP_RUNTIME_API",
         "hip_api",
     ),
-    work=("kernel", *_COPIES, "Kernel"),
+    work=("kernel", *_COPIES, "Kernel", "mtia_ccp_events"),
     ids=("correlation", "correlation_id"),
     copies_work=_COPIES,
     communication=COMMUNICATION,
@@ -421,7 +426,9 @@ GPU_LAUNCHES: Final = LaunchMarks(
     waits=r"(?:cuda|hip)DeviceSynchronize|cuCtxSynchronize|hipCtxSynchronize",
     copies=r"(?:cuda|hip)Memcpy(?:2D|3D)?(?:_ptds)?|(?:cu|hip)MemcpyDtoH(?:_v2)?",
     to_host=r"DtoH|DEVICE_TO_HOST",
-    undivided=("mtia_ccp_events", "cuda_profiler_range", "cuda_event"),
+    undivided=("cuda_profiler_range", "cuda_event"),
+    pauses=r"event_(?:wait|record)",
+    copies_names=r"dma_request",
 )
 #: The names of launch flows: "launch" of databases and ONNX Runtime, "ac2g" and the like of Kineto.
 GPU_FLOWS: Final = r"launch|ac2g|async_[cgn]pu"

@@ -161,6 +161,13 @@ class Layer(enum.IntEnum):
     DEVICE = 3
 
 
+class PartOfRun(Struct, frozen=True):
+    """How much of a run an input holds, where it states the time of the whole run: ns."""
+
+    recorded_ns: int
+    run_ns: int
+
+
 class SourceInfo(Struct):
     """One input of a trace, with its balance and diagnostics.
 
@@ -193,6 +200,8 @@ class SourceInfo(Struct):
         digest: a hash of the unpacked content; b"" if no other input has the same start.
         fingerprint: the size and a checksum of the file as it is stored, by which copies of it are known; "" for a
             stream.
+        part_of_run: how much of the run its slices take, where the input states how long that was, and they leave out
+            a part that matters; None otherwise.
         room: the most bytes that an output may take for it, since none needs so many; 0 for no limit.
     """
 
@@ -222,6 +231,7 @@ class SourceInfo(Struct):
     path: str = ""
     digest: bytes = b""
     fingerprint: str = ""
+    part_of_run: PartOfRun | None = None
     room: int = 0
 
     @property

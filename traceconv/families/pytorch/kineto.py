@@ -109,7 +109,7 @@ _OPTIONS = ("record_shapes", "profile_memory", "with_stack", "with_flops", "with
 _METHOD = "baseTimeNanoseconds of the file, from a CPU counter that follows the wall clock to 20 µs"
 
 #: The categories of device work.
-_DEVICE_WORK = (*GPU_LAUNCHES.work, "cuda_sync", "xpu_sync", "mtia_ccp_events")
+_DEVICE_WORK = (*GPU_LAUNCHES.work, "cuda_sync", "xpu_sync")
 _DEVICE_MARKS = ("gpu_user_annotation", "cuda_event", "cuda_profiler_range")
 _ON_DEVICE = frozenset((*_DEVICE_WORK, *_DEVICE_MARKS))
 #: By the signatures in PyTorch's native_functions.yaml (2.9). Calls that hold others of these do not count.
@@ -307,6 +307,7 @@ class PytorchKineto(Importer):
         modules=r"nn\.Module: (?P<module>(?P<class>.+?)(?:_\d+)?)",
         exchanges=EXCHANGES,
         ranges=("user_annotation",),
+        waits=r"synchronize(?:Stream)?",  # of MTIA
         backward=torch_ranges.BACKWARD,
         flops=(_FLOPS,),
         allocations=AllocationMarks(

@@ -37,7 +37,7 @@ from traceconv.model.clocks import ClockDomain, Run, Zero
 from traceconv.model.diagnostics import CALLS, LINES, absent
 from traceconv.model.marks import CountMarks, FormatMarks, SumMarks
 from traceconv.model.numbers import LIMIT_NS, double, format_us, number_of
-from traceconv.model.source_info import Form, sums
+from traceconv.model.source_info import Form, PartOfRun, sums
 from traceconv.model.track_table import TrackId
 
 NO_CLOCK = ClockDomain("order of TVM calls", Zero.UNKNOWN, Run.NONE)
@@ -99,6 +99,7 @@ class _Writer:
         whole = sum(ns for ns, _ in stated)
         in_calls = sum(call.dur or 0 for _, report in stated for call in report.calls)
         if in_calls < _NEARLY_ALL * whole:
+            self._out.info.part_of_run = PartOfRun(in_calls, whole)
             self._out.note(
                 f"the calls take {format_us(in_calls)} us of {format_us(whole)} us of the whole run "
                 f"({100 * in_calls / whole:.1f} %): the report does not state what took the rest"
