@@ -63,6 +63,15 @@ def test_info_of_each_format(path: Path) -> None:
         assert f"  span      {format_time(end - start)}, first event at {start} ns of " in text
 
 
+def test_reasons_are_sorted_whatever_comes_first(tmp_path: Path) -> None:
+    path = tmp_path / "odd.json"
+    path.write_text('[{"ph":"Q","ts":1,"name":"a"},{},{"ph":"X","ts":1,"dur":1,"name":"a","pid":1,"tid":1}]')
+    (file,) = printed("info", "--json", path)["files"]
+    reasons = [*file["balance"]["skipped"]]
+    assert reasons == sorted(reasons)
+    assert reasons == ["skipped (chrome.empty_event)", "skipped (chrome.unknown_phase)"]
+
+
 def test_rows_of_totals_are_at_no_time(tmp_path: Path) -> None:
     path = tmp_path / "results.csv"
     rows = "Kernel_Name,Agent_Id,Start_Timestamp,End_Timestamp\ngemm,4,5000,5090\nName,Calls\ngemm,1\n"

@@ -100,7 +100,7 @@ def _info_json(file: str, trace: Trace) -> dict[str, Any]:
     return {
         "file": file,
         "format": source.format,
-        "balance": {name: getattr(source.balance, name) for name in _BALANCE},
+        "balance": {name: getattr(source.balance, name) for name in _BALANCE} | {"skipped": source.balance.by_reason()},
         **{key: value for key, value in (stated | {"start_ns": start, "end_ns": end}).items() if value is not None},
         "clocks": [clock_json(clock) for clock in trace.clocks],
         "snapshots": [

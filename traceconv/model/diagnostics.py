@@ -296,10 +296,13 @@ class Balance(Struct):
         self.merged.update(other.merged)
         self.skipped.update(other.skipped)
 
+    def by_reason(self) -> dict[str, int]:
+        """Return what was skipped, sorted: which reason comes first depends on how many events are read at a time."""
+        return dict(sorted((+self.skipped).items()))
+
     def describe(self) -> str:
         """Return one line, such as "10 events = 8 written + 2 ends joined to their start"."""
-        # Sorted, since the order in which reasons occur depends on how many events the importer reads at a time.
-        became = [*(self.kept + self.merged).items(), *sorted((+self.skipped).items())]
+        became = [*(self.kept + self.merged).items(), *self.by_reason().items()]
         parts = [_counted(count, what) for what, count in became]
         return f"{_counted(self.read, self.unit)} = {' + '.join([f'{self.written} written', *parts])}"
 
