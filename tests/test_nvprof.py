@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import shutil
 import sqlite3
 import struct
 from collections import defaultdict
@@ -12,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from tests.golden import ROOT
 from tests.make_nvprof import ASSUMED, EPOCH, PID, PREFIX, SCHEMA, THREAD, Profile, make, vector_add
 from traceconv.api import read
 from traceconv.errors import MalformedInput, TraceconvError
@@ -24,6 +26,7 @@ from traceconv.io.sqlite import quoted
 from traceconv.model.diagnostics import Severity
 from traceconv.model.layout import lay_out, validate
 from traceconv.model.trace import Trace
+from traceconv.model.track_table import TrackKind
 
 VECTOR_ADD = "vectorAdd(float const*, float const*, float*, int)"
 
@@ -185,6 +188,23 @@ def test_any_value_in_any_column(table: str, tmp_path: Path) -> None:
     assert trace.sources[0].balance.even
     validate(trace)
     assert sums(trace, "kernel")[VECTOR_ADD][0] >= 1
+
+
+def test_work_without_an_id_is_of_none_of_several_processes(tmp_path: Path) -> None:
+    (source,) = (ROOT / "nvprof" / "two-processes").glob("input.*")
+    shutil.copyfile(source, path := tmp_path / "odd.nvvp")
+    with closing(sqlite3.connect(path)) as database, database:
+        for table in ("CONCURRENT_KERNEL", "MEMCPY"):
+            database.execute(f"update CUPTI_ACTIVITY_KIND_{table} set correlationId = ?", (EPOCH,))
+    trace = read(path)
+    validate(trace)
+    categories = [trace.strings[number] for number in trace.slices.category.tolist()]
+    tracks = {track for track, cat in zip(trace.slices.track.tolist(), categories, strict=True) if cat == "kernel"}
+    assert tracks
+    for track in tracks:
+        while trace.tracks[track].parent >= 0:
+            track = trace.tracks[track].parent
+        assert trace.tracks[track].kind is not TrackKind.PROCESS
 
 
 @pytest.mark.slow

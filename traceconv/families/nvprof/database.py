@@ -295,12 +295,12 @@ class DeviceWork:
         ids = correlations([row[6] for row in spans.rows])
         self._put(spans, kinds, ids, [_encode(args(row, dur)) for row, _, dur in spans.each()])
 
-    def _track(self, row: Row, number: int = 0) -> tuple[int, int]:
-        """Return the stream of a row and a number for its process."""
+    def _track(self, row: Row, number: int | None = None) -> tuple[int, int]:
+        """Return the stream of a row and a number for its process: without a correlation id (0) that of no process."""
         known = self._tracks.pids
-        if len(known) > 1 and not number:
+        if len(known) > 1 and number is None:
             return -1, 0  # the call that launched it tells, once its correlation id is known
-        pid = self._launches.pid_of(number) if len(known) > 1 else known[0] if known else None
+        pid = known[0] if len(known) == 1 else self._launches.pid_of(number) if number else None
         return self._tracks.stream(pid, *row[3:6]), self._launches.number(pid)
 
     def _put(self, spans: Spans, kinds: Sequence[Described], ids: I64, args: Sequence[bytes]) -> I64:
