@@ -42,9 +42,9 @@ _OVERVIEW = (
     Column("tracks", "tracks", Unit.COUNT),
     Column("slices", "slices", Unit.COUNT),
     Column("lost", "lost", Unit.COUNT),
-    Column("recorded_ns", "recorded", Unit.NS),
-    Column("run_ns", "of a run of", Unit.NS),
 )
+#: Where an input states how long the whole run was.
+_PART_OF_RUN = (Column("recorded_ns", "recorded", Unit.NS), Column("run_ns", "of a run of", Unit.NS))
 
 #: The most left-out files that are named, and inputs of an output of traceconv.
 _MOST_NAMED = 20
@@ -57,7 +57,8 @@ def overview(trace: Trace, receipt: Sequence[ReceiptLine]) -> Section:
     of an input take `recorded_ns` of a run that lasted `run_ns`, if it states that, and they are only a part of it. A
     note names the inputs that an output of traceconv states, with their slices.
     """
-    section = Section("overview", _OVERVIEW)
+    is_part = any(source.part_of_run for source in trace.sources)
+    section = Section("overview", (*_OVERVIEW, *(_PART_OF_RUN if is_part else ())))
     whole = trace.span()
     by_input = by_stated_inputs(trace)
     starts, ends, slices = _of_inputs(by_input)
@@ -83,14 +84,14 @@ def overview(trace: Trace, receipt: Sequence[ReceiptLine]) -> Section:
         lines: list[ReceiptLine | None] = [line for line in receipt if line.file == source.name]
         tracks = int(tracks_of[number])
         part = source.part_of_run
+        of_run = (part.recorded_ns, part.run_ns) if part else (None, None)
         events: tuple[int | None, ...] = (
             None if start is None or whole is None else start - whole[0],
             None if start is None or end is None else end - start,
             tracks,
             int(slices[number]),
             source.diagnostics.lost,
-            part.recorded_ns if part else None,
-            part.run_ns if part else None,
+            *(of_run if is_part else ()),
         )
         for line in lines or [None]:
             section.rows.append(

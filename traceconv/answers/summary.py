@@ -492,7 +492,7 @@ def _not_recorded(tables: Tables) -> Iterator[Finding]:
 def _part_of_run(tables: Tables) -> Iterator[Finding]:
     """Tell how much of a run is recorded, where an input states how long that was, and holds only a part of it."""
     for row in tables.rows("overview"):
-        if row["run_ns"]:
+        if row.get("run_ns"):
             share = _percent(row["recorded_ns"], row["run_ns"])
             text = (
                 f"What is recorded takes {share} of the {format_short(row['run_ns'])} that {one_line(row['input'])} "
