@@ -31,13 +31,14 @@ from tests.benchmarks.perf_script import PERF_SCRIPT
 from tests.benchmarks.record import Result, Row
 from tests.benchmarks.report import ANSWERS, ANSWERS_LAUNCHES, ANSWERS_SPILL
 from tests.benchmarks.result import RESULT
+from tests.benchmarks.shapes import SHAPES
 from tests.benchmarks.start import START
 from tests.benchmarks.to_json import FROM_JSON, FROM_PFTRACE
 from tests.benchmarks.to_pftrace import CONVERT, GROWTH, LARGE, SPILL
 from traceconv.kernel import COMPILED
 
 WORKS: tuple[Work, ...] = (
-    *(CONVERT, LARGE, SPILL, GROWTH),
+    *(CONVERT, LARGE, SPILL, GROWTH, SHAPES),
     *(FROM_JSON, FROM_PFTRACE),
     *(ANSWERS, ANSWERS_LAUNCHES, ANSWERS_SPILL),
     *(COMPARISON, MANY_RUNS, SQL),

@@ -1,18 +1,16 @@
-"""Measure what Chrome traces of other shapes than the main work cost beside parsing their JSON."""
+"""Chrome JSON of other shapes than the main work to .pftrace, beside parsing it."""
 
 from __future__ import annotations
 
-import argparse
 import os
 import random
 import statistics
-import tempfile
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 
 from tests.benchmarks.count import count_slices
-from tests.benchmarks.frame import Contestant, Race, Wrong, compete, script, traceconv
+from tests.benchmarks.frame import Contestant, Goal, Measured, Race, Reached, Work, Wrong, script, traceconv
 from tests.benchmarks.to_pftrace import OURS, PARSER
 
 _SHUFFLED_AT_ONCE = 1 << 15
@@ -133,23 +131,31 @@ def _verify(slices: dict[Path, int]) -> list[str]:
     return []
 
 
-def main() -> None:
-    """Measure and print."""
-    parser = argparse.ArgumentParser(prog="python -m tests.benchmarks.shapes", description=__doc__)
-    parser.add_argument("--events", type=int, default=500_000, help="of each file (default: %(default)s)")
-    parser.add_argument("--repeats", type=int, default=3, help="runs of each (default: %(default)s)")
-    args = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder:
-        race = _prepare(Path(folder), args.events)
-        measured = compete(race, args.repeats)
-        race.verify()
-    ratios = {}
-    for shape in _SHAPES:
-        parse, convert = (measured.cpu(_contestant(name, shape)) for name in (PARSER, OURS))
-        ratios[shape] = convert / parse
-        print(f"{shape:16} {parse:6.2f} s {PARSER} {convert:6.2f} s {OURS} {ratios[shape]:6.2f} ×")
-    print(f"{'median':16} {statistics.median(ratios.values()):.2f} ×")
+def _ratio(measured: Measured, shape: str) -> float:
+    parse, convert = (measured.cpu(_contestant(name, shape)) for name in (PARSER, OURS))
+    return convert / parse
 
 
-if __name__ == "__main__":
-    main()
+def _goal(shape: str) -> Goal:
+    most = 2.0 if shape == "nestable async" else 1.6
+
+    def judge(measured: Measured) -> Reached:
+        ratio = _ratio(measured, shape)
+        return Reached(f"{ratio:.2f} ×", ratio / most)
+
+    return Goal(f"{shape}: ≤ {most:g} × {PARSER}", judge)
+
+
+def _median(measured: Measured) -> Reached:
+    ratio = statistics.median(_ratio(measured, shape) for shape in _SHAPES)
+    return Reached(f"{ratio:.2f} ×", ratio / 1.2)
+
+
+SHAPES = Work(
+    name="shapes",
+    title="Chrome JSON of other shapes",
+    goals=(Goal(f"median of the shapes: ≤ 1.2 × {PARSER}", _median), *map(_goal, _SHAPES)),
+    events=500_000,
+    small=0,
+    prepare=_prepare,
+)
